@@ -1,0 +1,51 @@
+//! What can be wrong with an input.
+
+use core::fmt;
+
+/// An input out of its range, or an output that does not fit: the closed list of reasons.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
+pub enum OutOfRange {
+    /// The TTL is zero, or shorter than its heartbeats have microseconds.
+    TtlTooShort,
+    /// A result that grows with the TTL would not fit 2⁶³−1 µs.
+    TtlTooLong,
+    /// A drift of 10⁹ ppb (100 %) or more.
+    Drift,
+    /// Fewer than two heartbeats per TTL.
+    Attempts,
+    /// An instant that the other clock cannot show.
+    Instant,
+}
+
+impl OutOfRange {
+    /// The contract's name of the field that is to blame.
+    pub const fn field(self) -> &'static str {
+        match self {
+            Self::TtlTooShort | Self::TtlTooLong => "ttl_us",
+            Self::Drift => "drift_ppb",
+            Self::Attempts => "attempts",
+            Self::Instant => "instant",
+        }
+    }
+
+    /// What is wrong, and what would be right, without the field's name.
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::TtlTooShort => "a TTL is at least 1 µs, and in a plan at least one per heartbeat",
+            Self::TtlTooLong => "the result does not fit 2⁶³−1 µs; a shorter TTL or smaller latencies are needed",
+            Self::Drift => "a drift must stay below 1000000000 ppb (100 %)",
+            Self::Attempts => "a lease needs at least 2 heartbeats per TTL",
+            Self::Instant => "the instant lies past the end of that clock",
+        }
+    }
+}
+
+impl fmt::Display for OutOfRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.field(), self.reason())
+    }
+}
+
+impl core::error::Error for OutOfRange {}

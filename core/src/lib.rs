@@ -1,0 +1,27 @@
+#![no_std]
+#![forbid(unsafe_code)]
+#![doc = include_str!("../README.md")]
+
+mod drift;
+mod error;
+mod fence;
+mod holder_id;
+mod plan;
+mod stamp;
+mod time;
+mod window;
+
+#[cfg(test)]
+extern crate std;
+
+pub use drift::{Drift, PPB};
+pub use error::OutOfRange;
+pub use fence::{
+    Act, Admitted, EpochRaise, EpochRule, Expired, Fence, FenceRecord, Limits, NotStored, Pass, Policy, Proof, Raise,
+    Refusal, Refused, Release,
+};
+pub use holder_id::{BadHolderId, HolderId};
+pub use plan::{Plan, PlanInput};
+pub use stamp::{Epoch, Stamp, Token};
+pub use time::{ClockRanBackwards, Deadline, Duration, Instant, Monotonic};
+pub use window::{GateTiming, Start, Window, WindowInput};

@@ -1,0 +1,1 @@
+//! The host end of fencegate: gate client and the fencegate command

@@ -1,0 +1,1 @@
+//! The fencing gate: state machine, store, dead man's switch

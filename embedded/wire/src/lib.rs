@@ -1,0 +1,1 @@
+//! What goes over the cable to a fencing gate

@@ -1,0 +1,1 @@
+//! What crosses rooms: emulated boards, the story, the shared cases, the page

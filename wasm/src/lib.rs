@@ -1,0 +1,1 @@
+//! The fencegate core for JavaScript
