@@ -328,6 +328,12 @@ impl Fence {
         Self { record, limits }
     }
 
+    /// A fence in the place of one whose storage was lost: it stands where the proof shows it stored.
+    #[expect(clippy::needless_pass_by_value, reason = "a proof is used up")]
+    pub const fn from_proof(proof: Proof, limits: Limits) -> Self {
+        Self { record: proof.0, limits }
+    }
+
     /// Where the fence stands.
     pub const fn record(&self) -> FenceRecord {
         self.record

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// The most channels that a gate has.
 pub const MAX_CHANNELS: usize = 8;
 /// The most outputs that a channel has.
-pub const MAX_OUTPUTS: usize = 4;
+pub const MAX_OUTPUTS: usize = 8;
 
 /// One value an output of a channel, applied together.
 pub type Values = heapless::Vec<i32, MAX_OUTPUTS>;

@@ -1,0 +1,440 @@
+//! The gate, told as what was sent, when, and what came back.
+
+use super::*;
+use fencegate::{HolderId, Limits};
+use fencegate_wire::{
+    ChannelConfig, ChannelState, ChannelStatus, DirectionKeys, GateId, Key, Keyring, Nonce, OutputConfig, RaiseBudget,
+};
+
+const MS: u64 = 1_000;
+const WORST_STORE: Duration = Duration::from_millis(20);
+
+fn provisioning() -> Provisioning {
+    let output = OutputConfig { min: 0, max: 1, safe: 0 };
+    let channel = |authority, outputs| ChannelConfig {
+        authority,
+        reaction: Duration::ZERO,
+        token_jump: Limits::TOKEN_JUMP,
+        epoch: Epoch(0),
+        floor: 0,
+        outputs: core::iter::repeat_n(output, outputs).collect(),
+    };
+    Provisioning {
+        gate: GateId(*b"press-07"),
+        keys: Keyring { root: Key::new([1; 32]), operator: Key::new([2; 32]), instance: 3 },
+        drift: fencegate::Drift::from_ppm(100),
+        lateness: Duration::from_millis(5),
+        longest_window: Duration::from_secs(60),
+        raises: RaiseBudget { burst: 5, every: Duration::from_secs(10) },
+        channels: [channel(Authority::Outside, 1), channel(Authority::Own, 1), channel(Authority::Outside, 2)]
+            .into_iter()
+            .collect(),
+    }
+}
+
+/// A gate, its flash, and a cable.
+struct Bench {
+    gate: Gate,
+    now: u64,
+    nonce: u64,
+    flash: Vec<Option<FenceRecord>>,
+    storing: Option<u64>,
+    line: Vec<Vec<u8>>,
+}
+
+fn holder(name: &str) -> Role {
+    Role::Holder(HolderId::new(name).unwrap())
+}
+
+impl Bench {
+    fn new() -> Self {
+        let flash = vec![Some(FenceRecord::floor(Epoch(0), 0)); 3];
+        Self { gate: Self::boot(1, &flash, 0), now: 0, nonce: 0, flash, storing: Some(1), line: vec![] }
+    }
+
+    fn boot(boots: u32, flash: &[Option<FenceRecord>], now: u64) -> Gate {
+        let memory = Memory { boots, records: flash.iter().copied().collect() };
+        let board = Board { outputs: 4, worst_store: WORST_STORE };
+        Gate::new(provisioning(), &memory, board, Instant::from_micros(now))
+    }
+
+    /// A power cut: the clock begins again, the flash stays.
+    fn power_cut(&mut self) {
+        let boots = self.gate.challenger.boot + 1;
+        self.now = 0;
+        self.gate = Self::boot(boots, &self.flash, 0);
+    }
+
+    fn keys(role: Role) -> DirectionKeys {
+        provisioning().keys.base(role).directions(DOMAIN)
+    }
+
+    fn at(&mut self, ms: u64) {
+        self.now = self.now.max(ms * MS);
+        self.gate.poll(Instant::from_micros(self.now));
+    }
+
+    /// Seals a request with the sender's key.
+    fn seal(&mut self, role: Role, challenge: Option<Challenge>, request: Request) -> Vec<u8> {
+        self.nonce += 1;
+        let gate = provisioning().gate;
+        let header = Header { answer: false, role, key_id: 0, gate, nonce: Nonce(self.nonce.to_le_bytes()) };
+        seal(&header, &Self::keys(role).request, &Sealed { challenge, request }).unwrap().0.to_vec()
+    }
+
+    /// Puts a frame onto the line; the gate's answer, its outputs set meanwhile.
+    fn send(&mut self, role: Role, mut frame: Vec<u8>) -> Option<Answer> {
+        self.line.push(frame.clone());
+        let len = frame.len();
+        self.gate.poll(Instant::from_micros(self.now));
+        let mut step = self.gate.receive(Instant::from_micros(self.now), &mut frame[1..len - 1]);
+        if let Step::Store(pending) = step {
+            let proof = self.storing.map(|takes| {
+                self.now += takes;
+                self.flash[usize::from(pending.channel())] = Some(pending.record());
+                Proof::read_back(pending.record())
+            });
+            self.gate.poll(Instant::from_micros(self.now));
+            step = self.gate.stored(Instant::from_micros(self.now), pending, proof);
+        }
+        self.gate.poll(Instant::from_micros(self.now));
+        let Step::Answer(mut frame) = step else { return None };
+        let len = frame.len();
+        let unverified = Unverified::read(&mut frame[1..len - 1]).unwrap();
+        Some(unverified.verify(&Self::keys(role).answer)?.body().unwrap())
+    }
+
+    fn challenge(&mut self, role: Role) -> Challenge {
+        let frame = self.seal(role, None, Request::Challenge);
+        self.send(role, frame).unwrap().challenge
+    }
+
+    /// Asks with a fresh challenge; `None` where it was done, else why not.
+    fn ask(&mut self, role: Role, request: Request) -> Option<Reason> {
+        let challenge = self.challenge(role);
+        self.ask_with(role, challenge, request)
+    }
+
+    fn ask_with(&mut self, role: Role, challenge: Challenge, request: Request) -> Option<Reason> {
+        let frame = self.seal(role, Some(challenge), request);
+        let answer = self.send(role, frame).unwrap();
+        verdict(&answer.reply)
+    }
+
+    fn status(&mut self, channel: u8) -> ChannelStatus {
+        let frame = self.seal(Role::Observer, None, Request::Channel { channel });
+        match self.send(Role::Observer, frame).unwrap().reply {
+            Reply::Channel(status) => status,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn pins(&self) -> Vec<i32> {
+        self.gate.outputs().collect()
+    }
+}
+
+fn verdict(reply: &Reply) -> Option<Reason> {
+    match reply {
+        Reply::Done { .. } => None,
+        Reply::Refused(refused) => Some(refused.reason),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn raise(channel: u8, token: u64) -> Request {
+    Request::Raise { channel, epoch: Epoch(0), token: Token::new(token).unwrap() }
+}
+
+fn release(channel: u8, token: u64) -> Request {
+    Request::Release { channel, epoch: Epoch(0), token: Token::new(token).unwrap() }
+}
+
+fn drive(channel: u8, token: u64, window_ms: u32, values: &[i32]) -> Request {
+    let (epoch, token, window) = (Epoch(0), Token::new(token).unwrap(), Duration::from_millis(window_ms));
+    Request::Drive { channel, epoch, token, window, values: values.iter().copied().collect() }
+}
+
+#[test]
+fn a_stale_command_bounces_and_names_what_beat_it() {
+    let mut b = Bench::new();
+    assert_eq!(b.ask(holder("a"), drive(0, 33, 2_000, &[1])), None);
+    assert_eq!(b.pins(), [1, 0, 0, 0]);
+    b.at(2_500); // A is frozen; its window is over
+    assert_eq!(b.pins(), [0, 0, 0, 0]);
+    assert_eq!(b.ask(holder("b"), raise(0, 34)), None);
+    assert_eq!(b.ask(holder("b"), drive(0, 34, 2_000, &[1])), None);
+    let challenge = b.challenge(holder("a"));
+    let late = b.seal(holder("a"), Some(challenge), drive(0, 33, 0, &[0]));
+    let answer = b.send(holder("a"), late).unwrap();
+    let by = FenceRecord { epoch: Epoch(0), token: 34, holder: HolderId::new("b").ok(), released: false };
+    assert_eq!(answer.reply, Reply::Refused(Refused { reason: Reason::Stale, by: Some(by) }));
+    assert_eq!(b.pins(), [1, 0, 0, 0], "B's work stands");
+    b.power_cut();
+    assert_eq!(b.pins(), [0, 0, 0, 0]);
+    assert_eq!(b.ask(holder("a"), drive(0, 33, 2_000, &[1])), Some(Reason::Stale));
+}
+
+#[test]
+fn the_window_counts_from_the_challenge_and_equality_is_expiry() {
+    let mut b = Bench::new();
+    let challenge = b.challenge(holder("a")); // issued at 0
+    b.at(700);
+    assert_eq!(b.ask_with(holder("a"), challenge, drive(0, 33, 2_000, &[1])), None);
+    // w′ = 2,000,000 − ⌈100 ppm⌉ 200 − L 5,000
+    let end = challenge.tick + 1_994_800;
+    b.now = end - 1;
+    b.at(0);
+    assert_eq!((b.pins()[0], b.status(0).window_left), (1, Duration::from_micros(1)));
+    b.now = end;
+    b.at(0);
+    assert_eq!((b.pins()[0], b.status(0).state), (0, ChannelState::Safe));
+}
+
+#[test]
+fn a_frame_held_back_dies_of_age() {
+    let mut b = Bench::new();
+    let challenge = b.challenge(holder("a"));
+    let held_back = b.seal(holder("a"), Some(challenge), drive(0, 33, 2_000, &[1]));
+    b.at(2_001);
+    let answer = b.send(holder("a"), held_back).unwrap();
+    assert_eq!(verdict(&answer.reply), Some(Reason::Expired));
+    let challenge = b.challenge(holder("a"));
+    b.now = challenge.tick + 60_000_000;
+    assert_eq!(b.ask_with(holder("a"), challenge, raise(0, 33)), Some(Reason::Replay), "as old as the longest window");
+    assert_eq!(b.status(0).record, FenceRecord::floor(Epoch(0), 0));
+}
+
+#[test]
+fn a_recorded_line_played_again_does_nothing() {
+    let mut b = Bench::new();
+    assert_eq!(b.ask(holder("a"), drive(0, 33, 2_000, &[1])), None);
+    assert_eq!(b.ask(holder("a"), drive(0, 33, 2_000, &[0])), None);
+    let recorded = b.line.clone();
+    for frame in recorded {
+        b.at(500);
+        let answer = b.send(holder("a"), frame);
+        // Reads are answered, the last drive is answered again, the first is a replay; none of them drives.
+        let reason = answer.map(|a| a.reply).filter(|r| matches!(r, Reply::Refused(_))).and_then(|r| verdict(&r));
+        assert!(matches!(reason, None | Some(Reason::Replay)));
+        assert_eq!(b.pins()[0], 0);
+    }
+    let left = b.status(0).window_left;
+    assert!(left < Duration::from_millis(1_500), "a repetition lengthens nothing: {left:?}");
+    b.power_cut();
+    for frame in b.line.clone() {
+        b.send(holder("a"), frame);
+        assert_eq!(b.pins()[0], 0, "a challenge of another boot");
+    }
+}
+
+#[test]
+fn the_identical_request_is_answered_again_and_never_done_again() {
+    let mut b = Bench::new();
+    let challenge = b.challenge(holder("a"));
+    let frame = b.seal(holder("a"), Some(challenge), drive(0, 33, 2_000, &[1]));
+    assert_eq!(verdict(&b.send(holder("a"), frame.clone()).unwrap().reply), None);
+    b.at(2_500);
+    assert_eq!(verdict(&b.send(holder("a"), frame).unwrap().reply), None);
+    assert_eq!(b.pins()[0], 0);
+    let challenge = b.challenge(holder("a"));
+    let frame = b.seal(holder("a"), Some(challenge), release(0, 33));
+    assert_eq!(verdict(&b.send(holder("a"), frame.clone()).unwrap().reply), None);
+    assert_eq!(verdict(&b.send(holder("a"), frame).unwrap().reply), None, "its answer was lost, the release was not");
+    assert_eq!(b.ask(holder("a"), release(0, 33)), Some(Reason::Released));
+}
+
+#[test]
+fn one_challenge_does_one_thing() {
+    let mut b = Bench::new();
+    let challenge = b.challenge(holder("a"));
+    assert_eq!(b.ask_with(holder("a"), challenge, drive(0, 33, 2_000, &[1])), None);
+    assert_eq!(b.ask_with(holder("a"), challenge, drive(0, 33, 2_000, &[0])), Some(Reason::Replay));
+    let invented = Challenge { tick: b.now + 1_000_000, ..challenge };
+    assert_eq!(b.ask_with(holder("a"), invented, drive(0, 33, 2_000, &[1])), Some(Reason::Replay), "never issued");
+    let frame = b.seal(holder("a"), None, raise(0, 40));
+    assert_eq!(verdict(&b.send(holder("a"), frame).unwrap().reply), Some(Reason::Replay), "no challenge at all");
+}
+
+#[test]
+fn a_raise_a_release_and_an_epoch_let_go() {
+    let mut b = Bench::new();
+    for (driver, token, role, request) in [
+        ("a", 33, holder("b"), raise(0, 34)),
+        ("b", 34, holder("b"), release(0, 34)),
+        ("b", 35, holder("a"), release(0, 36)),
+        ("b", 37, Role::Operator, Request::Epoch { channel: 0, epoch: Epoch(1), floor: 0 }),
+    ] {
+        assert_eq!(b.ask(holder(driver), drive(0, token, 2_000, &[1])), None);
+        assert_eq!(b.pins()[0], 1);
+        assert_eq!(b.ask(role, request), None);
+        assert_eq!(b.pins()[0], 0);
+    }
+    assert_eq!(b.ask(holder("b"), drive(0, 99, 2_000, &[1])), Some(Reason::Stale), "of the epoch before");
+}
+
+#[test]
+fn raising_again_with_the_stamp_in_force_leaves_the_output_alone() {
+    let mut b = Bench::new();
+    assert_eq!(b.ask(holder("a"), drive(0, 33, 2_000, &[1])), None);
+    assert_eq!(b.ask(holder("a"), raise(0, 33)), None);
+    assert_eq!(b.pins()[0], 1);
+}
+
+#[test]
+fn a_shorter_later_window_shortens() {
+    let mut b = Bench::new();
+    assert_eq!(b.ask(holder("a"), drive(0, 33, 2_000, &[1])), None);
+    assert_eq!(b.ask(holder("a"), drive(0, 33, 100, &[1])), None);
+    b.at(100);
+    assert_eq!(b.pins()[0], 0);
+}
+
+#[test]
+fn the_first_reason_that_applies_is_given() {
+    let mut b = Bench::new();
+    assert_eq!(b.ask(holder("a"), drive(0, 33, 2_000, &[1])), None);
+    for (role, request, reason) in vec![
+        (Role::Observer, drive(9, 1, 0, &[7, 7]), Reason::BadChannel),
+        (Role::Observer, drive(0, 1, 0, &[7, 7]), Reason::Role),
+        (Role::Operator, raise(0, 34), Reason::Role),
+        (holder("a"), Request::Epoch { channel: 0, epoch: Epoch(0), floor: 0 }, Reason::Role),
+        (holder("a"), drive(1, 1, 0, &[7]), Reason::Authority),
+        (holder("a"), drive(0, 1, 0, &[7]), Reason::Range),
+        (holder("a"), drive(0, 1, 0, &[1, 1]), Reason::Range),
+        (holder("a"), drive(2, 1, 0, &[1]), Reason::Range),
+        (holder("a"), drive(0, 32, 0, &[1]), Reason::Stale),
+        (holder("b"), drive(0, 33, 0, &[1]), Reason::WrongHolder),
+        (holder("a#2"), drive(0, 33, 0, &[1]), Reason::WrongHolder),
+        (holder("b"), drive(0, 34 + (1 << 48), 0, &[1]), Reason::Jump),
+        (holder("a"), drive(0, 33, 0, &[1]), Reason::Expired),
+        (holder("a"), drive(0, 33, 5, &[1]), Reason::Expired),
+        (Role::Operator, Request::Epoch { channel: 0, epoch: Epoch(0), floor: 0 }, Reason::Stale),
+        (Role::Operator, Request::Epoch { channel: 0, epoch: Epoch(65_537), floor: 0 }, Reason::Jump),
+        (Role::Operator, Request::Provision(provisioning()), Reason::Presence),
+    ] {
+        let before = b.gate.counters.reasons[reason as usize];
+        assert_eq!(b.ask(role, request.clone()), Some(reason), "{request:?}");
+        assert_eq!(b.gate.counters.reasons[reason as usize], before + 1);
+        assert_eq!(b.pins(), [1, 0, 0, 0], "a refusal moves nothing");
+    }
+}
+
+#[test]
+fn several_outputs_move_together() {
+    let mut b = Bench::new();
+    assert_eq!(b.ask(holder("a"), drive(2, 1, 2_000, &[1, 1])), None);
+    assert_eq!(b.pins(), [0, 0, 1, 1]);
+    b.at(2_000);
+    assert_eq!(b.pins(), [0, 0, 0, 0]);
+}
+
+#[test]
+fn raises_have_a_budget_and_acting_has_none() {
+    let mut b = Bench::new();
+    for token in 1..=5 {
+        assert_eq!(b.ask(holder("a"), raise(0, token)), None);
+    }
+    assert_eq!(b.ask(holder("a"), raise(0, 6)), Some(Reason::Rate));
+    assert_eq!(b.ask(holder("a"), drive(0, 5, 2_000, &[1])), None);
+    assert_eq!(b.ask(holder("a"), release(0, 5)), None, "safe never waits");
+    b.at(11_000);
+    assert_eq!(b.ask(holder("a"), raise(0, 6)), None);
+}
+
+#[test]
+fn no_store_begins_that_could_outlast_another_channels_window() {
+    let mut b = Bench::new();
+    assert_eq!(b.ask(holder("a"), raise(0, 1)), None);
+    assert_eq!(b.ask(holder("a"), drive(0, 1, 1_000, &[1])), None);
+    b.at(980);
+    assert!(b.status(0).window_left <= WORST_STORE);
+    assert_eq!(b.ask(holder("b"), raise(2, 1)), Some(Reason::Busy));
+    assert_eq!(b.ask(holder("a"), drive(0, 1, 1_000, &[1])), None);
+    assert_eq!(b.ask(holder("b"), raise(2, 1)), None);
+    assert_eq!(b.ask(holder("b"), raise(0, 2)), None, "a channel's own output lets go first");
+}
+
+#[test]
+fn a_store_that_outlasts_the_window_raises_and_does_not_act() {
+    let mut b = Bench::new();
+    b.storing = Some(300 * MS);
+    assert_eq!(b.ask(holder("a"), drive(0, 33, 200, &[1])), Some(Reason::Expired));
+    assert_eq!(b.pins()[0], 0);
+    assert_eq!(b.status(0).record.token, 33);
+}
+
+#[test]
+fn storage_that_fails_is_lost_until_the_operator_sets_an_epoch() {
+    let mut b = Bench::new();
+    assert_eq!(b.ask(holder("a"), drive(2, 1, 10_000, &[1, 0])), None);
+    b.storing = None;
+    assert_eq!(b.ask(holder("a"), drive(0, 33, 2_000, &[1])), Some(Reason::Storage));
+    assert_eq!((b.pins(), b.status(0).state), (vec![0, 0, 1, 0], ChannelState::Fault), "the other channel goes on");
+    b.storing = Some(1);
+    assert_eq!(b.ask(holder("a"), drive(0, 34, 2_000, &[1])), Some(Reason::Storage), "no waiting cures it");
+    assert_eq!(b.ask(Role::Operator, Request::Epoch { channel: 0, epoch: Epoch(0), floor: 0 }), Some(Reason::Stale));
+    assert_eq!(b.ask(Role::Operator, Request::Epoch { channel: 0, epoch: Epoch(700_000), floor: 9 }), None);
+    assert_eq!(b.ask(holder("a"), raise(0, 35)), Some(Reason::Stale));
+    assert_eq!(b.status(0).state, ChannelState::Safe);
+}
+
+#[test]
+fn a_channel_without_a_record_is_lost_storage_and_no_fresh_gate() {
+    let mut b = Bench::new();
+    b.flash[0] = None;
+    b.power_cut();
+    assert_eq!(b.status(0).state, ChannelState::Fault);
+    assert_eq!(b.ask(holder("a"), raise(0, 1)), Some(Reason::Storage));
+    assert_eq!(b.ask(holder("a"), release(0, 1)), Some(Reason::Storage));
+}
+
+#[test]
+fn a_clock_that_runs_backwards_makes_everything_safe() {
+    let mut b = Bench::new();
+    assert_eq!(b.ask(holder("a"), drive(0, 33, 10_000, &[1])), None);
+    b.gate.poll(Instant::from_micros(0));
+    assert_eq!(b.pins()[0], 0);
+    assert_eq!(b.ask(holder("a"), drive(0, 33, 10_000, &[1])), Some(Reason::Fault));
+    assert_eq!(b.status(0).state, ChannelState::Fault);
+}
+
+#[test]
+fn noise_and_forgeries_get_no_answer() {
+    let mut b = Bench::new();
+    let challenge = b.challenge(holder("a"));
+    let frame = b.seal(holder("a"), Some(challenge), drive(0, 33, 2_000, &[1]));
+    for at in 1..frame.len() - 1 {
+        let mut garbled = frame.clone();
+        garbled[at] = garbled[at].wrapping_add(1).max(1);
+        assert!(b.send(holder("a"), garbled).is_none(), "byte {at}");
+    }
+    assert_eq!(b.pins()[0], 0);
+    let unanswered = b.gate.counters.noise + b.gate.counters.forged;
+    assert_eq!(usize::try_from(unanswered).unwrap(), frame.len() - 2);
+
+    // A's frame under B's name, another gate's frame, and the gate's own answer.
+    let gate = provisioning().gate;
+    let b_claims = Header { answer: false, role: holder("b"), key_id: 0, gate, nonce: Nonce([9; 8]) };
+    let a_key = Bench::keys(holder("a")).request;
+    let body = Sealed { challenge: Some(challenge), request: drive(0, 33, 2_000, &[1]) };
+    for header in [
+        b_claims,
+        Header { role: holder("a"), gate: GateId(*b"press-08"), ..b_claims },
+        Header { role: holder("a"), key_id: 1, ..b_claims },
+        Header { role: holder("a"), ..b_claims }.reply(),
+    ] {
+        let before = b.gate.counters.forged;
+        let frame = seal(&header, &a_key, &body).unwrap().0.to_vec();
+        assert!(b.send(holder("a"), frame).is_none(), "{header:?}");
+        assert_eq!(b.gate.counters.forged, before + 1);
+    }
+    assert_eq!(b.ask(holder("a"), drive(0, 33, 2_000, &[1])), None, "the gate goes on");
+}
+
+#[test]
+fn challenges_of_one_instant_differ() {
+    let mut b = Bench::new();
+    let ticks: Vec<u64> = (0..10).map(|_| b.challenge(Role::Observer).tick).collect();
+    assert!(ticks.windows(2).all(|t| t[0] < t[1]), "{ticks:?}");
+}
