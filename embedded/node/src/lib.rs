@@ -12,7 +12,7 @@ mod store;
 pub use blank::Blank;
 pub use gate::{Board, Gate, Memory, Pending, Step};
 pub use run::{Node, Output, Watchdog, run};
-pub use store::{Boot, Loaded, Store, StoreError};
+pub use store::{Boot, Store, StoreError};
 
 use fencegate_wire::{Domain, Version};
 

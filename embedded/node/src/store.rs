@@ -54,9 +54,11 @@ pub enum StoreError {
 
 /// What the store knows of something.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Loaded<T> {
-    /// It is there.
+enum Loaded<T> {
+    /// It is there, the same in both copies.
     Found(T),
+    /// It is there in one copy, and the other could not be mended.
+    Unmended(T),
     /// It was never there.
     Never,
     /// It was there, or ought to be, and cannot be trusted.
@@ -109,20 +111,22 @@ impl<F: NorFlash> Store<F> {
 
     /// Reads what the board is, mends the copies, and counts the boot.
     pub async fn boot(&mut self) -> Boot {
-        let provisioning = match self.load::<Provisioning>(PROVISIONING, |_, _| None).await {
-            Loaded::Found(provisioning) => provisioning,
+        let (provisioning, mended) = match self.load::<Provisioning>(PROVISIONING, |_, _| None).await {
+            Loaded::Found(provisioning) => (provisioning, true),
+            // It still says who may ask; a flash that cannot be mended says nothing else that could be trusted.
+            Loaded::Unmended(provisioning) => (provisioning, false),
             Loaded::Never if self.was_never_a_gate().await => return Boot::Blank,
             Loaded::Never | Loaded::Lost => return Boot::Lost,
         };
         let boots = match self.load::<u32>(BOOTS, |a, b| Some(a.cmp(b))).await {
             Loaded::Found(boots) => boots.checked_add(1),
             Loaded::Never => Some(1),
-            Loaded::Lost => None,
+            Loaded::Unmended(_) | Loaded::Lost => None,
         };
         // A boot that cannot be counted could repeat the challenges of another: then no fence can be trusted either.
         let counted = match boots {
-            Some(boots) => self.put(BOOTS, &boots).await.is_ok(),
-            None => false,
+            Some(boots) if mended => self.put(BOOTS, &boots).await.is_ok(),
+            _ => false,
         };
         let mut records = heapless::Vec::new();
         for channel in 0..provisioning.channels.len() {
@@ -198,7 +202,7 @@ impl<F: NorFlash> Store<F> {
         };
         match self.put(key, &value).await {
             Ok(value) => Loaded::Found(value),
-            Err(_) => Loaded::Lost,
+            Err(_) => Loaded::Unmended(value),
         }
     }
 

@@ -59,6 +59,7 @@ impl NorFlash for Nor {
     const ERASE_SIZE: usize = PAGE;
 
     async fn erase(&mut self, from: u32, to: u32) -> Result<(), Dead> {
+        let _ = self.bytes.get(to as usize - 1).ok_or(Dead)?;
         for at in from as usize..to as usize {
             if at.is_multiple_of(64) {
                 self.spend()?;
@@ -71,8 +72,9 @@ impl NorFlash for Nor {
     async fn write(&mut self, offset: u32, bytes: &[u8]) -> Result<(), Dead> {
         assert!(offset.is_multiple_of(4) && bytes.len().is_multiple_of(4), "whole words");
         for (at, byte) in (offset as usize..).zip(bytes) {
+            let old = *self.bytes.get(at).ok_or(Dead)?;
             self.spend()?;
-            self.bytes[at] &= byte;
+            self.bytes[at] = old & byte;
         }
         Ok(())
     }
@@ -251,6 +253,30 @@ fn a_lost_half_is_mended_from_the_other() {
         other.bytes[rest..rest + PAGE * PAGES / 2].fill(0xff);
         assert_eq!(memory(other).0.records[0], Some(record(9)), "it was written to both");
     }
+}
+
+/// A flash that ends early: older records may stand before the cut, newer ones behind it.
+#[test]
+fn a_truncated_flash_still_knows_its_keys_and_trusts_nothing_else() {
+    let (_, flash) = memory(provisioned());
+    let mut store = Store::new(flash);
+    for token in 1..=5 {
+        let _ = block_on(store.put_fence(0, record(token))).unwrap();
+    }
+    let mut answering = 0;
+    for len in (0..PAGE * PAGES).step_by(64) {
+        let mut truncated = store.flash.clone();
+        truncated.bytes.truncate(len);
+        match boot(truncated).0 {
+            Boot::Gate(_, memory) => {
+                answering += 1;
+                assert!(memory.records.iter().all(Option::is_none), "{len} bytes");
+            }
+            Boot::Lost => {}
+            Boot::Blank => panic!("{len} bytes made a blank board of a gate"),
+        }
+    }
+    assert!(answering > 0);
 }
 
 #[test]
