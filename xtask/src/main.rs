@@ -1,2 +1,160 @@
-//! xtask.
-fn main() {}
+//! `cargo xtask`: the words of the command line. What they do is in the library.
+#![forbid(unsafe_code)]
+
+use anyhow::Result;
+use clap::{Parser, Subcommand, ValueEnum};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use xtask::ledger::Ledger;
+use xtask::{demo, gate, lint, setup, step, workspace};
+
+/// Everything around the code: each command first sets up what it needs.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", after_help = "Example: cargo xtask test")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Gets everything that any command needs.
+    ///
+    /// Rust targets and components come through rustup, system packages through apt (as root on Debian or Ubuntu;
+    /// otherwise it says what to run), npm packages from the lock files. What is there already is not fetched again.
+    #[command(after_help = "Example: cargo xtask setup")]
+    Setup,
+
+    /// Checks style, documentation and the arrows between the rooms.
+    ///
+    /// Clippy and rustdoc run with warnings denied, on the host, for the boards and for wasm.
+    #[command(after_help = "Example: cargo xtask lint")]
+    Lint,
+
+    /// Checks style, builds everything and runs every test.
+    ///
+    /// Afterwards a table says how long each part took, and the last line how many checks and tests passed and failed.
+    /// A check that fails does not stop the others. The boards are emulated, the page runs in Chromium.
+    #[command(after_help = "Example: cargo xtask test\nOne crate's own tests: cargo test --package fencegate")]
+    Test,
+
+    /// Plays the story of a command that comes too late, against firmware in an emulator.
+    ///
+    /// Two holders, a freeze, a successor, a power cut; what the output pin does is read from the emulated hardware.
+    /// The exit status is not zero if anything deviates.
+    #[command(after_help = "Example: cargo xtask demo --fencing off")]
+    Demo {
+        /// With the check, or in an image that leaves it out, so that the corrupted run can be seen.
+        #[arg(long, value_enum, default_value = "on")]
+        fencing: Fencing,
+    },
+
+    /// Boots a gate in its board's emulator, with its serial line on a TCP port and its flash in a file.
+    ///
+    /// Prints one line once it is ready, and stays until a signal ends it. To kill it is a power cut: the same flash
+    /// file boots again with the same keys. A flash file that does not exist is a new gate.
+    #[command(after_help = "Example: cargo xtask gate --board mps2 --listen 127.0.0.1:7033 --flash target/gate.flash")]
+    Gate {
+        /// The board.
+        #[arg(long, value_enum, default_value = "mps2")]
+        board: Board,
+        /// Where hosts connect.
+        #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7033")]
+        listen: SocketAddr,
+        /// The file that is the board's flash; the key file lies beside it.
+        #[arg(long, value_name = "FILE", default_value = "target/gate.flash")]
+        flash: PathBuf,
+    },
+
+    /// One holder of the demonstration.
+    #[command(hide = true)]
+    Holder(demo::HolderArguments),
+
+    /// Builds the module for JavaScript into wasm/pkg.
+    #[command(after_help = "Example: cargo xtask wasm")]
+    Wasm,
+
+    /// Builds the page and serves it on this machine.
+    #[command(after_help = "Example: cargo xtask web --listen 127.0.0.1:9000")]
+    Web {
+        /// Where to serve it.
+        #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
+        listen: SocketAddr,
+    },
+}
+
+/// Whether the demonstration's gate checks stamps.
+#[derive(Clone, Copy, ValueEnum)]
+enum Fencing {
+    On,
+    Off,
+}
+
+/// The boards that have an emulator.
+#[derive(Clone, Copy, ValueEnum)]
+enum Board {
+    Mps2,
+}
+
+fn main() -> ExitCode {
+    match run(&Arguments::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            step::report(&error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: &Command) -> Result<()> {
+    let root = workspace::root();
+    match command {
+        Command::Setup => {
+            setup::ensure(&setup::everything())?;
+            println!("everything is there");
+            Ok(())
+        }
+        Command::Lint => {
+            setup::ensure(setup::LINT)?;
+            let mut ledger = Ledger::default();
+            lint::run(root, &mut ledger)?;
+            ledger.close()
+        }
+        Command::Demo { fencing } => demo::run(root, matches!(fencing, Fencing::On)),
+        Command::Gate { board: Board::Mps2, listen, flash } => gate::run(root, *listen, flash),
+        Command::Holder(arguments) => arguments.clone().run(),
+        Command::Test => {
+            setup::ensure(&setup::everything())?;
+            with_web(command)
+        }
+        Command::Wasm | Command::Web { .. } => {
+            setup::ensure(setup::WEB)?;
+            with_web(command)
+        }
+    }
+}
+
+/// The rest of a command that needs the feature `web`.
+#[cfg(feature = "web")]
+fn with_web(command: &Command) -> Result<()> {
+    use xtask::{page, test};
+
+    let root = workspace::root();
+    match command {
+        Command::Test => test::run(root),
+        Command::Web { listen } => {
+            page::module(root)?;
+            page::serve(&page::build(root)?, *listen)
+        }
+        _ => page::module(root).map(drop),
+    }
+}
+
+/// Starts the same command in an `xtask` that has the feature `web`.
+#[cfg(not(feature = "web"))]
+fn with_web(_: &Command) -> Result<()> {
+    let mut cargo = workspace::cargo(workspace::root());
+    cargo.args(["run", "--package", "xtask", "--features", "web", "--"]).args(std::env::args_os().skip(1));
+    step::go_on_as(cargo)
+}

@@ -1,1 +1,17 @@
-//! The host end of fencegate: gate client and the fencegate command
+#![forbid(unsafe_code)]
+#![doc = include_str!("../README.md")]
+
+pub mod bridge;
+mod client;
+pub mod clock;
+mod keyfile;
+mod provision;
+mod transport;
+
+pub use client::{CallError, Done, GateClient, Status};
+pub use keyfile::{Existing, KeyFile, KeyFileError, Secret};
+pub use provision::{emulator, provision};
+pub use transport::{BadPort, Line, Port};
+
+// The types of this crate's own interface.
+pub use {fencegate, fencegate_wire as wire};

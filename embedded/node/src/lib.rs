@@ -14,6 +14,9 @@ pub use gate::{Board, Gate, Memory, Pending, Step};
 pub use run::{Node, Output, Watchdog, run};
 pub use store::{Boot, Store, StoreError};
 
+// What a board says of itself is in the core's units.
+pub use fencegate::Duration;
+
 use fencegate_wire::{Domain, Version};
 
 /// The domain of the keys that this image obeys.

@@ -13,8 +13,11 @@ use embedded_storage_async::nor_flash::NorFlash;
 use fencegate::{Duration, Instant};
 use fencegate_wire::{Deframer, Frame, Framed};
 
-/// How often an idle loop shows the watchdog that it still runs, and twice that is what the watchdog is loaded with.
-const PULSE: Duration = Duration::from_millis(250);
+/// How often an idle loop shows the watchdog that it still runs.
+const PULSE: Duration = Duration::from_millis(500);
+
+/// What the watchdog is loaded with while nothing is driven: a store, a boot and a few beats of [`PULSE`].
+const HANG: Duration = Duration::from_secs(2);
 
 /// One output of the board.
 pub trait Output {
@@ -166,10 +169,9 @@ impl<R: Read, F: NorFlash, O: Output, D: Watchdog, const N: usize> Task<'_, R, F
             output.set(value);
         }
         let pulse = now.checked_add(PULSE).unwrap_or(now);
-        let hang = PULSE.checked_add(PULSE).unwrap_or(PULSE);
         let left = deadline.and_then(|end| end.since(now).ok());
         // The gate's deadline lies L before the window's end: what is late by L still ends with the window.
-        self.watchdog.feed(left.and_then(|left| left.checked_add(gate.lateness())).map_or(hang, |left| left.min(hang)));
+        self.watchdog.feed(left.and_then(|left| left.checked_add(gate.lateness())).map_or(HANG, |left| left.min(HANG)));
         deadline.map_or(pulse, |end| end.min(pulse))
     }
 
@@ -177,7 +179,7 @@ impl<R: Read, F: NorFlash, O: Output, D: Watchdog, const N: usize> Task<'_, R, F
     async fn blank(&mut self, mut blank: Blank) {
         let mut bytes = [0; 64];
         loop {
-            self.watchdog.feed(PULSE.checked_add(PULSE).unwrap_or(PULSE));
+            self.watchdog.feed(HANG);
             let wake = now().checked_add(PULSE).unwrap_or_default();
             let Either::First(Ok(len)) = select(self.rx.read(&mut bytes), Timer::at(alarm(wake))).await else {
                 continue;

@@ -6,7 +6,7 @@
 //! challenge, is asked again with the challenge of its refusal and the window reckoned anew.
 
 use crate::frame::Frame;
-use crate::message::{Answer, Challenge, Reason, Reply, Request, Sealed, Values};
+use crate::message::{Answer, Challenge, Reason, Refused, Reply, Request, Sealed, Values};
 use crate::seal::{Credential, Header, Nonce, Unverified, seal};
 use fencegate::{Deadline, Duration, Epoch, Instant, Token};
 
@@ -97,8 +97,8 @@ enum Phase {
     Send { frame: Frame, sealed: Option<Challenge> },
     /// Awaiting the answer to `frame`, which is sent again at `again`.
     Await { frame: Frame, sealed: Option<Challenge>, again: Instant },
-    /// Leaving a busy gate alone.
-    Pause { until: Instant },
+    /// Leaving a busy gate alone; where time is up first, its refusal is the answer.
+    Pause { until: Instant, refused: Refused },
     /// Over.
     Over(Result<Reply, Failure>),
 }
@@ -144,18 +144,22 @@ impl Client {
     /// What to do at `now`.
     pub fn poll(&mut self, now: Instant) -> Output {
         if self.give_up.is_over(now) && !matches!(self.phase, Phase::Idle | Phase::Over(_)) {
-            self.phase = Phase::Over(Err(if self.forged { Failure::NotAuthentic } else { Failure::NoAnswer }));
+            self.phase = Phase::Over(match self.phase {
+                Phase::Pause { refused, .. } => Ok(Reply::Refused(refused)),
+                _ if self.forged => Err(Failure::NotAuthentic),
+                _ => Err(Failure::NoAnswer),
+            });
         }
         match core::mem::replace(&mut self.phase, Phase::Idle) {
             Phase::Idle => Output::Idle,
             Phase::Over(Ok(reply)) => Output::Done(reply),
             Phase::Over(Err(failure)) => Output::Failed(failure),
-            Phase::Pause { until } if now >= until => {
+            Phase::Pause { until, .. } if now >= until => {
                 self.next_request();
                 self.poll(now)
             }
-            Phase::Pause { until } => {
-                self.phase = Phase::Pause { until };
+            Phase::Pause { until, refused } => {
+                self.phase = Phase::Pause { until, refused };
                 Output::Wait(until.min(self.give_up.instant()))
             }
             Phase::Await { frame, sealed, again } if now < again => {
@@ -189,7 +193,7 @@ impl Client {
             Reply::Challenge if asked_for_challenge => self.next_request(),
             Reply::Refused(refused) if refused.reason == Reason::Busy => {
                 self.phase = match now.checked_add(self.timing.busy) {
-                    Some(until) => Phase::Pause { until },
+                    Some(until) => Phase::Pause { until, refused },
                     None => Phase::Over(Err(Failure::TooLong)),
                 };
             }

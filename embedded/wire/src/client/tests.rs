@@ -129,6 +129,18 @@ fn a_busy_gate_is_asked_again_with_its_new_challenge() {
 }
 
 #[test]
+fn a_gate_that_stays_busy_has_answered() {
+    let mut line = Line::new();
+    line.drive(0);
+    let (header, ..) = line.sent(0);
+    line.answer(10, header, 7, Reply::Challenge);
+    let (header, ..) = line.sent(10);
+    line.answer(4_990, header, 8, refused(Reason::Busy));
+    assert_eq!(line.poll(4_990), Output::Wait(Instant::from_micros(5_000_000)));
+    assert_eq!(line.poll(5_000), Output::Done(refused(Reason::Busy)));
+}
+
+#[test]
 fn a_kept_challenge_that_grew_old_is_replaced_and_a_fresh_one_is_not() {
     let mut line = Line::new();
     line.drive(0);

@@ -1,0 +1,8 @@
+//! Tells the linker where `memory.x` and `device.x` are.
+
+fn main() {
+    println!("cargo:rustc-link-search={}", env!("CARGO_MANIFEST_DIR"));
+    println!("cargo:rerun-if-changed=memory.x");
+    println!("cargo:rerun-if-changed=device.x");
+    println!("cargo:rerun-if-changed=build.rs");
+}

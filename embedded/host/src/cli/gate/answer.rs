@@ -1,0 +1,184 @@
+//! What a gate did, or why it refused.
+
+use super::super::output::{self, Failure, Outcome, Table, has};
+use fencegate::{Duration, Epoch, FenceRecord, HolderId, Limits};
+use fencegate_host::Done;
+use fencegate_wire::{Reason, Refused};
+use serde::Serialize;
+
+/// What the gate was told, and in whose name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    Status,
+    Raise(HolderId),
+    Drive(HolderId),
+    Release(HolderId),
+    Epoch,
+}
+
+impl Told {
+    pub(super) fn holder(self) -> Option<HolderId> {
+        match self {
+            Self::Raise(holder) | Self::Drive(holder) | Self::Release(holder) => Some(holder),
+            Self::Status | Self::Epoch => None,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct DoneJson {
+    done: bool,
+    channel: u8,
+    epoch: Epoch,
+    token: u64,
+    holder: Option<HolderId>,
+    #[serde(rename = "window_left_us", skip_serializing_if = "Option::is_none")]
+    window_left: Option<Duration>,
+}
+
+#[derive(Serialize)]
+struct RefusedJson {
+    done: bool,
+    reason: &'static str,
+    epoch: Option<Epoch>,
+    token: Option<u64>,
+    holder: Option<HolderId>,
+}
+
+/// Prints what was done.
+pub(super) fn done(
+    json: bool,
+    channel: u8,
+    told: Told,
+    Done { record, window_left }: Done,
+) -> Result<Outcome, Failure> {
+    if json {
+        let FenceRecord { epoch, token, holder, .. } = record;
+        let window_left = matches!(told, Told::Drive(_)).then_some(window_left);
+        output::print_json(&DoneJson { done: true, channel, epoch, token, holder, window_left })?;
+    } else {
+        let stands = stands(&record);
+        let what = match told {
+            Told::Drive(_) if window_left.is_zero() => format!("channel {channel} was driven; its window is over"),
+            Told::Drive(_) => format!("channel {channel} is driven for another {}; {stands}", has(window_left)),
+            Told::Release(_) => format!("channel {channel} is safe; {stands}"),
+            Told::Raise(_) | Told::Epoch | Told::Status => format!("channel {channel}: {stands}"),
+        };
+        output::print(Table::new(true, "done", what))?;
+    }
+    Ok(Outcome::Yes)
+}
+
+/// Prints why not, and what to do about it.
+pub(super) fn refused(
+    json: bool,
+    channel: Option<u8>,
+    told: Told,
+    Refused { reason, by }: Refused,
+) -> Result<Outcome, Failure> {
+    if json {
+        output::print_json(&RefusedJson {
+            done: false,
+            reason: reason.as_str(),
+            epoch: by.map(|by| by.epoch),
+            token: by.map(|by| by.token),
+            holder: by.and_then(|by| by.holder),
+        })?;
+    } else {
+        let mut words = format!("{}.", reason.as_str());
+        if let (Some(channel), Some(by), true) = (channel, by, is_about_stamps(reason)) {
+            words = format!("{words} Channel {channel} {}.", has_seen(&by));
+        }
+        let mut table = Table::new(false, "refused", words);
+        table.note(advice(reason, told));
+        output::print(table)?;
+    }
+    Ok(Outcome::No)
+}
+
+/// Where a fence stands: `epoch 0 token 34, held by b`.
+pub(super) fn stands(record: &FenceRecord) -> String {
+    let FenceRecord { epoch, token, holder, released } = record;
+    match holder {
+        Some(holder) if *released => format!("epoch {epoch} token {token}, released by {holder}"),
+        Some(holder) => format!("epoch {epoch} token {token}, held by {holder}"),
+        None => format!("epoch {epoch}, tokens must exceed {token}"),
+    }
+}
+
+fn has_seen(record: &FenceRecord) -> String {
+    match record.holder {
+        Some(_) => format!("has seen {}", stands(record)),
+        None => format!("stands at {}", stands(record)),
+    }
+}
+
+/// Whether the channel's stamp is why, or explains it.
+const fn is_about_stamps(reason: Reason) -> bool {
+    matches!(
+        reason,
+        Reason::Authority
+            | Reason::Stale
+            | Reason::WrongHolder
+            | Reason::Released
+            | Reason::Jump
+            | Reason::Held
+            | Reason::Storage
+    )
+}
+
+/// What to do about a refusal.
+fn advice(reason: Reason, told: Told) -> String {
+    let text = match (reason, told) {
+        (Reason::BadChannel, _) => "the gate has no such channel; `status` lists those that it has",
+        (Reason::Role, Told::Epoch) => "only the operator moves an epoch: use the key file with the operator's key",
+        (Reason::Role, _) => {
+            "this key only reads: use the holder's own key file, or the operator's, which has the root"
+        }
+        (Reason::Authority, _) => "the channel grants its own leases: only a stamp that it granted is taken there",
+        (Reason::Range, _) => "each output takes one value, within the range that it was provisioned with",
+        (Reason::NotProvisioned, _) => "the gate has no keys and no channels yet: provision it",
+        (Reason::Storage, _) => {
+            "what the channel had stored is lost: only an epoch above any ever used helps (`epoch --set N`)"
+        }
+        (Reason::Stale, Told::Epoch) => "an epoch only goes up: set a higher one",
+        (Reason::Stale, _) => "somebody holds a newer lease: stop, and come back with the token of a new lease",
+        (Reason::WrongHolder, _) => {
+            "one token was given to two holders: stop, and find out which of them has the lease"
+        }
+        (Reason::Released, _) => "a stamp that was given back does not return: come back with the token of a new lease",
+        (Reason::Jump, Told::Epoch) => {
+            return format!("an epoch rises by at most {} at once", Limits::EPOCH_JUMP);
+        }
+        (Reason::Jump, _) => {
+            "no honest stamp leaps so far: check the token and the epoch; only the operator moves an epoch (`epoch`)"
+        }
+        (Reason::Replay, _) => {
+            "another request with this stamp overtook it, or it was under way too long: try again if the lease holds"
+        }
+        (Reason::Expired, _) => {
+            "nothing is left of the lease's window once the gate's own allowance is off: renew first"
+        }
+        (Reason::Fault, _) => "the outputs stay safe until the fault is cured: `status` says which it is",
+        (Reason::Held, _) => "somebody holds the lease: wait until it is released or over",
+        (Reason::Rate, _) => "the gate was told to change too often: wait, and try again",
+        (Reason::Busy, _) => "the gate may not store anything at the moment: try again",
+        (Reason::Presence, _) => "somebody has to stand beside the gate and confirm it there",
+    };
+    text.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fence_in_words() {
+        let mut record = FenceRecord::floor(Epoch(1), 5);
+        assert_eq!(has_seen(&record), "stands at epoch 1, tokens must exceed 5");
+        record.holder = HolderId::new("b").ok();
+        assert_eq!(has_seen(&record), "has seen epoch 1 token 5, held by b");
+        record.released = true;
+        assert_eq!(has_seen(&record), "has seen epoch 1 token 5, released by b");
+    }
+}

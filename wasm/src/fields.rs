@@ -1,0 +1,79 @@
+//! Reading a plain object: every field by its contract name, and nothing that is not in the contract.
+
+use crate::wrong::Wrong;
+use fencegate::{Drift, Duration, Start};
+use js_sys::{Array, BigInt, Number, Object};
+use wasm_bindgen::{JsCast, JsValue};
+
+/// The fields of an input object, each read exactly once.
+///
+/// Only the object's own fields count, so that nothing inherited becomes an input; one that is `undefined` is absent.
+pub(crate) struct Fields(Vec<(&'static str, JsValue)>);
+
+impl Fields {
+    /// Takes the object apart and refuses a field that is not among `known`: a misspelt one would otherwise be a
+    /// default that nobody asked for.
+    pub(crate) fn of(input: &JsValue, known: &[&'static str]) -> Result<Self, Wrong> {
+        if !input.is_object() || Array::is_array(input) {
+            return Err(Wrong::not_an_object());
+        }
+        let mut fields = Vec::new();
+        for entry in Object::entries(input.unchecked_ref()).iter() {
+            let entry: Array = entry.unchecked_into();
+            let (key, value) = (entry.get(0).as_string().unwrap_or_default(), entry.get(1));
+            match known.iter().find(|name| **name == key) {
+                None => return Err(Wrong::unknown_field(key, known)),
+                Some(_) if value.is_undefined() => {}
+                Some(name) => fields.push((*name, value)),
+            }
+        }
+        Ok(Self(fields))
+    }
+
+    fn get(&self, field: &str) -> Option<&JsValue> {
+        self.0.iter().find(|(name, _)| *name == field).map(|(_, value)| value)
+    }
+
+    /// A whole number from 0 to 2⁶⁴−1, as a number that is exact or as a `BigInt`.
+    ///
+    /// By hand and not by serde: the float formatting in its error messages is as large as the rest of the module.
+    pub(crate) fn whole(&self, field: &'static str) -> Result<Option<u64>, Wrong> {
+        let Some(value) = self.get(field) else { return Ok(None) };
+        let big = match value.dyn_ref::<BigInt>() {
+            Some(big) => big.clone(),
+            None if !Number::is_integer(value) => return Err(Wrong::not_an_integer(field)),
+            None if !Number::is_safe_integer(value) => return Err(Wrong::inexact(field)),
+            None => BigInt::new(value).map_err(|_| Wrong::not_an_integer(field))?,
+        };
+        u64::try_from(big).map(Some).map_err(|_| Wrong::beyond_64_bits(field))
+    }
+
+    fn required(&self, field: &'static str) -> Result<u64, Wrong> {
+        self.whole(field)?.ok_or_else(|| Wrong::missing(field))
+    }
+
+    /// T, which nothing stands in for.
+    pub(crate) fn ttl(&self) -> Result<Duration, Wrong> {
+        self.required("ttl_us").map(Duration::from_micros)
+    }
+
+    /// ε, which nothing stands in for: a drift of zero is a claim that somebody must make.
+    pub(crate) fn drift(&self) -> Result<Drift, Wrong> {
+        self.required("drift_ppb").map(Drift::from_ppb)
+    }
+
+    /// A duration that is zero where it is left out.
+    pub(crate) fn duration(&self, field: &'static str) -> Result<Duration, Wrong> {
+        self.whole(field).map(|us| Duration::from_micros(us.unwrap_or(0)))
+    }
+
+    /// When the holder's timer starts; at send where it is left out.
+    pub(crate) fn start(&self) -> Result<Start, Wrong> {
+        match self.get("start") {
+            None => Ok(Start::Send),
+            Some(value) if *value == "send" => Ok(Start::Send),
+            Some(value) if *value == "grant" => Ok(Start::Grant),
+            Some(_) => Err(Wrong::not_a_start()),
+        }
+    }
+}

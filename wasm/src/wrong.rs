@@ -1,0 +1,92 @@
+//! What can be wrong with an input, as the `Error` that JavaScript sees.
+
+use fencegate::OutOfRange;
+use js_sys::{Error, Reflect};
+use std::borrow::Cow;
+
+/// A wrong input: a short stable code for programs, the field's contract name, and a sentence for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Wrong {
+    code: &'static str,
+    field: Cow<'static, str>,
+    reason: Cow<'static, str>,
+}
+
+impl Wrong {
+    fn new(code: &'static str, field: &'static str, reason: &'static str) -> Self {
+        Self { code, field: field.into(), reason: reason.into() }
+    }
+
+    /// The whole input is not an object; it has no field to name.
+    pub(crate) fn not_an_object() -> Self {
+        Self::new("not_an_object", "input", "an object with the fields is needed")
+    }
+
+    /// A field that the call does not take.
+    pub(crate) fn unknown_field(field: String, known: &[&str]) -> Self {
+        let reason = format!("no such field here; there are {}", known.join(", "));
+        Self { code: "unknown_field", field: field.into(), reason: reason.into() }
+    }
+
+    /// A required field that is not there.
+    pub(crate) fn missing(field: &'static str) -> Self {
+        Self::new("missing", field, "this field is required")
+    }
+
+    /// No whole number: a fraction, `NaN`, a string, `null`.
+    pub(crate) fn not_an_integer(field: &'static str) -> Self {
+        Self::new("not_an_integer", field, "a whole number is needed, as a number or a BigInt")
+    }
+
+    /// A whole number below 0 or above 2⁶⁴−1.
+    pub(crate) fn beyond_64_bits(field: &'static str) -> Self {
+        Self::new("out_of_range", field, "a whole number from 0 to 18446744073709551615 is needed")
+    }
+
+    /// A whole number that is too large for JavaScript's `number` to tell it from its neighbours.
+    pub(crate) fn inexact(field: &'static str) -> Self {
+        Self::new("out_of_range", field, "a number beyond 9007199254740991 is not exact; a BigInt from 0 is")
+    }
+
+    /// A start that is neither.
+    pub(crate) fn not_a_start() -> Self {
+        Self::new("not_a_start", "start", "\"send\" or \"grant\" is needed")
+    }
+}
+
+impl From<OutOfRange> for Wrong {
+    fn from(e: OutOfRange) -> Self {
+        Self::new("out_of_range", e.field(), e.reason())
+    }
+}
+
+impl From<Wrong> for Error {
+    fn from(wrong: Wrong) -> Self {
+        let error = Error::new(&format!("{}: {}", wrong.field, wrong.reason));
+        for (key, value) in [("code", wrong.code), ("field", &*wrong.field)] {
+            // Fails only for a frozen or sealed object, which an error made the line before is not.
+            let _ = Reflect::set(&error, &key.into(), &value.into());
+        }
+        error
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cores_refusals_keep_their_field_and_their_sentence() {
+        for e in [OutOfRange::TtlTooShort, OutOfRange::TtlTooLong, OutOfRange::Drift, OutOfRange::Attempts] {
+            let wrong = Wrong::from(e);
+            assert_eq!((wrong.code, &*wrong.field, &*wrong.reason), ("out_of_range", e.field(), e.reason()));
+        }
+    }
+
+    #[test]
+    fn an_unknown_field_is_named_beside_those_there_are() {
+        let wrong = Wrong::unknown_field("tll_us".into(), &["ttl_us", "drift_ppb"]);
+        assert_eq!((wrong.code, &*wrong.field), ("unknown_field", "tll_us"));
+        assert!(wrong.reason.ends_with("there are ttl_us, drift_ppb"));
+    }
+}

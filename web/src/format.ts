@@ -1,0 +1,42 @@
+// Whole microseconds as people read them: exact, in the largest units that fit.
+
+const UNITS: [name: string, us: bigint][] = [
+  ["d", 86_400_000_000n],
+  ["h", 3_600_000_000n],
+  ["min", 60_000_000n],
+];
+
+const NARROW = "\u202f"; // narrow no-break space: thousands
+const FIXED = "\u00a0"; // no-break space: between a number and its unit
+
+/** 9990000 → "9.99 s"; 90000000 → "1 min 30 s". Nothing is rounded. */
+export function duration(us: bigint): string {
+  const parts: string[] = [];
+  for (const [name, unit] of UNITS) {
+    if (us >= unit) parts.push(`${grouped(us / unit)}${FIXED}${name}`);
+    us %= unit;
+  }
+  if (us > 0n || !parts.length) parts.push(seconds(us, parts.length > 0));
+  return parts.join(" ");
+}
+
+/** 9990000 → "9 990 000 µs". */
+export function exactly(us: bigint): string {
+  return `${grouped(us)}${FIXED}µs`;
+}
+
+export function grouped(whole: bigint): string {
+  return whole.toString().replace(/\B(?=(\d{3})+$)/g, NARROW);
+}
+
+function seconds(us: bigint, afterLarger: boolean): string {
+  if (us >= 1_000_000n || afterLarger) return `${decimal(us, 6)}${FIXED}s`;
+  if (us >= 1_000n) return `${decimal(us, 3)}${FIXED}ms`;
+  return us === 0n ? `0${FIXED}s` : `${us}${FIXED}µs`;
+}
+
+function decimal(us: bigint, places: number): string {
+  const digits = us.toString().padStart(places + 1, "0");
+  const fraction = digits.slice(-places).replace(/0+$/, "");
+  return digits.slice(0, -places) + (fraction && `.${fraction}`);
+}

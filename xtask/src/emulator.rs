@@ -1,0 +1,137 @@
+//! A board in its emulator: QEMU, with the serial line on a socket, the flash in a file and the pins to look at.
+
+use anyhow::{Context, Result, bail, ensure};
+use fencegate_host::bridge;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+use std::{fs, io};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use tokio::process::{Child, Command};
+use tokio::time::{sleep, timeout};
+
+/// Bytes of the board's flash (`embedded/firmware/mps2/src/flash.rs`).
+pub const FLASH_LEN: u64 = 128 * 1024;
+
+/// The register that holds the output pins (SCC `CFG1`; `embedded/firmware/mps2/src/outputs.rs`).
+const PINS: &str = "xp /1wx 0x4002f004";
+
+/// How long the emulator may take to open its sockets, or to answer its monitor.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A running board. Dropping it is a power cut.
+#[derive(Debug)]
+pub struct Emulator {
+    child: Child,
+    serial: Option<UnixStream>,
+    monitor: UnixStream,
+    /// Holds the sockets; removed with the emulator.
+    _sockets: tempfile::TempDir,
+}
+
+impl Emulator {
+    /// Boots the image `elf` with its flash in the file `flash`, which is made if it does not exist.
+    pub async fn boot(elf: &Path, flash: &Path) -> Result<Self> {
+        let sockets = tempfile::Builder::new().prefix("fencegate-").tempdir()?;
+        let socket = |name: &str| sockets.path().join(name);
+        let (folder, name) = place(flash)?;
+        let mut qemu = Command::new("qemu-system-arm");
+        qemu.args(["-machine", "mps2-an385", "-display", "none"])
+            .args(["-serial", &format!("unix:{},server=on,wait=off", socket("serial").display())])
+            .args(["-monitor", &format!("unix:{},server=on,wait=off", socket("monitor").display())])
+            .args(["-semihosting-config", &format!("enable=on,target=native,arg=fencegate,arg=\"{name}\"")])
+            .arg("-kernel")
+            .arg(elf)
+            .current_dir(folder)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .kill_on_drop(true);
+        let mut child = qemu.spawn().context("starting qemu-system-arm (`cargo xtask setup` installs it)")?;
+        let monitor = opened(&mut child, async || UnixStream::connect(socket("monitor")).await).await?;
+        let serial = opened(&mut child, async || bridge::connect(&socket("serial")).await).await?;
+        let mut emulator = Self { child, serial: Some(serial), monitor, _sockets: sockets };
+        emulator.prompt().await?; // its greeting
+        Ok(emulator)
+    }
+
+    /// The serial line. There is one: a second call finds it taken.
+    pub fn serial(&mut self) -> Result<UnixStream> {
+        self.serial.take().context("the serial line is taken")
+    }
+
+    /// The output pins as the emulated hardware has them: bit n is output n.
+    pub async fn pins(&mut self) -> Result<u32> {
+        self.monitor.write_all(format!("{PINS}\n").as_bytes()).await?;
+        let answer = self.prompt().await?;
+        // "000000004002f004: 0x00000001"
+        let value = answer.lines().rev().find_map(|line| line.split_once(": 0x")).map(|(_, value)| value.trim());
+        let value = value.with_context(|| format!("the emulator's monitor did not show the pins: {answer:?}"))?;
+        Ok(u32::from_str_radix(value, 16)?)
+    }
+
+    /// Cuts the power: SIGKILL, in the middle of whatever it does.
+    pub async fn power_cut(mut self) -> Result<()> {
+        Ok(self.child.kill().await?)
+    }
+
+    /// Waits until the emulator ends by itself.
+    pub async fn ended(&mut self) -> Result<()> {
+        let status = self.child.wait().await?;
+        bail!("the emulator ended ({status})")
+    }
+
+    /// Reads the monitor up to its prompt.
+    async fn prompt(&mut self) -> Result<String> {
+        let read = async {
+            let mut answer = Vec::new();
+            while !answer.ends_with(b"(qemu) ") {
+                let byte = self.monitor.read_u8().await.context("the emulator's monitor closed")?;
+                answer.push(byte);
+            }
+            Ok(String::from_utf8_lossy(&answer).into_owned())
+        };
+        timeout(PATIENCE, read).await.context("the emulator's monitor does not answer")?
+    }
+}
+
+/// What is wrong with the flash file, in a sentence; `None` where it has the board's size or is not there yet.
+pub fn truncated(flash: &Path) -> Option<String> {
+    let len = fs::metadata(flash).ok()?.len();
+    (len != FLASH_LEN).then(|| {
+        format!(
+            "the flash file {} has {len} bytes where the board has {FLASH_LEN}: nothing that it still says of a fence \
+             can be trusted, and the gate refuses with `storage`",
+            flash.display()
+        )
+    })
+}
+
+/// A file's folder and name; the emulator starts in the folder, since its options cannot quote every path.
+fn place(file: &Path) -> Result<(PathBuf, &str)> {
+    let name = file.file_name().and_then(|name| name.to_str());
+    let name = name.with_context(|| format!("{} names no file", file.display()))?;
+    ensure!(
+        !name.contains(['"', ',', '\\']),
+        "flash: the file name {name} has a character that the emulator cannot take"
+    );
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    fs::create_dir_all(folder).with_context(|| format!("flash: making the folder {}", folder.display()))?;
+    Ok((folder.canonicalize()?, name))
+}
+
+/// Connects to a socket that the emulator is about to open.
+async fn opened(child: &mut Child, connect: impl AsyncFn() -> io::Result<UnixStream>) -> Result<UnixStream> {
+    let opened = async {
+        loop {
+            if let Ok(stream) = connect().await {
+                return Ok(stream);
+            }
+            if let Some(status) = child.try_wait()? {
+                bail!("the emulator ended at once ({status}); what it said is above");
+            }
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(PATIENCE, opened).await.context("the emulator did not open its sockets")?
+}

@@ -1,0 +1,50 @@
+//! Building a board's firmware.
+
+use crate::{step::Step, workspace};
+use anyhow::{Context, Result};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+/// Builds the firmware that ships for `board`; the path of its ELF file.
+pub fn build(root: &Path, board: &str) -> Result<PathBuf> {
+    build_with(root, board, &[])
+}
+
+/// Builds firmware for `board` with more arguments for cargo (another image's `--bin` and `--features`); the path of
+/// its ELF file.
+pub fn build_with(root: &Path, board: &str, arguments: &[&str]) -> Result<PathBuf> {
+    // In the board's folder, where its `.cargo/config.toml` names target and linker scripts.
+    let mut cargo = workspace::cargo(&root.join("embedded/firmware").join(board));
+    cargo.args(["build", "--release", "--message-format", "json-render-diagnostics"]).args(arguments);
+    let name = if arguments.is_empty() {
+        format!("building the firmware for {board}")
+    } else {
+        format!("building the firmware for {board} ({})", arguments.join(" "))
+    };
+    let messages = Step::new(name, cargo).output()?;
+    executable(&messages).with_context(|| format!("cargo built no program for {board}"))
+}
+
+/// The program among cargo's messages; the last one, where there are several.
+fn executable(messages: &str) -> Option<PathBuf> {
+    let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    messages.filter_map(|message| message["executable"].as_str().map(PathBuf::from)).next_back()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_program_is_found_among_the_messages() {
+        let messages = concat!(
+            r#"{"reason":"compiler-artifact","executable":null}"#,
+            "\nnot JSON\n",
+            r#"{"reason":"compiler-artifact","executable":"/t/release/gate"}"#,
+            "\n",
+            r#"{"reason":"build-finished","success":true}"#,
+        );
+        assert_eq!(executable(messages), Some("/t/release/gate".into()));
+        assert_eq!(executable(""), None);
+    }
+}

@@ -1,0 +1,148 @@
+//! `cargo xtask gate`: a gate in its emulator, on a TCP port, with its flash in a file.
+
+use crate::emulator::{Emulator, truncated};
+use crate::{firmware, setup, step, workspace};
+use anyhow::{Context, Result, bail, ensure};
+use fencegate_host::fencegate::{Deadline, Duration};
+use fencegate_host::wire::{Domain, Provisioning};
+use fencegate_host::{Existing, GateClient, KeyFile, bridge, clock, emulator, provision};
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use tokio::net::{TcpListener, UnixStream};
+
+/// How long a gate may take from its first instruction to its first answer.
+const FIRST_ANSWER: Duration = Duration::from_secs(20);
+
+/// L of the gate that `cargo xtask gate` provisions.
+pub const LATENESS: Duration = Duration::from_millis(5);
+
+/// Which image runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Image {
+    /// The gate.
+    Gate,
+    /// The demonstration: the same firmware with the check left out and keys of its own kind.
+    Demonstration,
+}
+
+impl Image {
+    /// The keys that it obeys.
+    pub const fn domain(self) -> Domain {
+        match self {
+            Self::Gate => Domain::Gate,
+            Self::Demonstration => Domain::Demonstration,
+        }
+    }
+
+    /// Builds it for the board `mps2`; the path of its ELF file.
+    pub fn build(self, root: &Path) -> Result<PathBuf> {
+        match self {
+            Self::Gate => firmware::build(root, "mps2"),
+            // In a folder of its own: two images of one name would overwrite each other.
+            Self::Demonstration => {
+                let target = workspace::target_dir(root)?.join("demonstration");
+                let target = target.to_str().context("the target directory's name is no Unicode")?;
+                firmware::build_with(root, "mps2", &["--features", "demonstration", "--target-dir", target])
+            }
+        }
+    }
+}
+
+/// A gate in its emulator, provisioned and answering.
+#[derive(Debug)]
+pub struct Gate {
+    /// The board.
+    pub board: Emulator,
+    /// Its serial line, for one host or a bridge.
+    pub line: UnixStream,
+    /// Its keys.
+    pub keys: KeyFile,
+}
+
+/// The key file that lies beside a flash file.
+pub fn key_file(flash: &Path) -> PathBuf {
+    flash.with_extension("key")
+}
+
+impl Gate {
+    /// Boots `elf` from the flash file, which a new gate is provisioned into if it does not exist, and waits until it
+    /// answers to its operator's key. `lateness` is L of a new one.
+    pub async fn boot(elf: &Path, flash: &Path, image: Image, lateness: Duration) -> Result<Self> {
+        let key_file = key_file(flash);
+        if !flash.exists() {
+            ensure!(
+                !key_file.exists(),
+                "flash: {} is not there, and {} is: put the flash file back, or remove the key file for a new gate",
+                flash.display(),
+                key_file.display()
+            );
+            make(elf, flash, &key_file, image, lateness).await.inspect_err(|_| {
+                // Half a gate is none: the next start begins anew.
+                let _ = fs::remove_file(flash);
+                let _ = fs::remove_file(&key_file);
+            })?;
+        }
+        if let Some(warning) = truncated(flash) {
+            step::warn(&warning);
+        }
+        let keys = KeyFile::read(&key_file).context("the gate's key file lies beside its flash file")?;
+        let mut board = Emulator::boot(elf, flash).await?;
+        let mut line = board.serial()?;
+        if let Err(error) = GateClient::new(&mut line, keys.reader())?.status(soon()?).await {
+            bail!("{} holds no gate that answers to {} ({error})", flash.display(), key_file.display());
+        }
+        Ok(Self { board, line, keys })
+    }
+}
+
+/// Provisions a new gate: the key file first, since a gate without one is lost.
+async fn make(elf: &Path, flash: &Path, key_file: &Path, image: Image, lateness: Duration) -> Result<()> {
+    let mut board = Emulator::boot(elf, flash).await?;
+    let line = board.serial()?;
+    let provisioning = Provisioning { lateness, ..emulator()? };
+    KeyFile::of(&provisioning, image.domain()).write(key_file, Existing::Keep)?;
+    provision(line, &provisioning, image.domain(), soon()?).await.context("provisioning the new gate")?;
+    board.power_cut().await
+}
+
+fn soon() -> Result<Deadline> {
+    Deadline::after(clock::now(), FIRST_ANSWER).context("the clock is at its end")
+}
+
+/// Builds the firmware, boots it with its flash in `flash`, and lets hosts speak with it on `listen` until a signal
+/// ends it.
+pub fn run(root: &Path, listen: SocketAddr, flash: &Path) -> Result<()> {
+    setup::ensure(setup::FIRMWARE)?;
+    setup::ensure(setup::EMULATOR)?;
+    let elf = Image::Gate.build(root)?;
+    runtime()?.block_on(async {
+        let listener = TcpListener::bind(listen).await.with_context(|| format!("listen: {listen} cannot be used"))?;
+        let Gate { mut board, line, .. } = Gate::boot(&elf, flash, Image::Gate, LATENESS).await?;
+        println!("gate ready on tcp://{} key {}", listener.local_addr()?, key_file(flash).display());
+        tokio::select! {
+            ended = board.ended() => ended,
+            bridged = bridge::serve(listener, line) => {
+                bridged?;
+                bail!("the emulator closed its serial line")
+            }
+            signal = ended_by_signal() => signal,
+        }
+    })
+}
+
+/// The runtime that emulators and hosts run on.
+pub fn runtime() -> Result<tokio::runtime::Runtime> {
+    Ok(tokio::runtime::Builder::new_current_thread().enable_all().build()?)
+}
+
+/// Waits for the signals that end a command; the emulator then goes with it.
+async fn ended_by_signal() -> Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (mut terminate, mut hang_up) = (signal(SignalKind::terminate())?, signal(SignalKind::hangup())?);
+    tokio::select! {
+        interrupted = tokio::signal::ctrl_c() => Ok(interrupted?),
+        _ = terminate.recv() => Ok(()),
+        _ = hang_up.recv() => Ok(()),
+    }
+}

@@ -1,0 +1,27 @@
+//! What `cargo xtask …` does: set-up, checks, builds and the stage for demonstrations. No product code.
+//!
+//! To add a command: a module here with what it does, a variant of `Command` in `main.rs` with its words and an
+//! example, and an arm in `run` there that first asks for what the command needs ([`setup::ensure`]). Other programs
+//! run as named steps ([`step::Step`]); a command that makes many checks enters them in a [`ledger::Ledger`].
+//!
+//! What takes long to compile and only some commands need is behind the feature `web`: those commands start `xtask`
+//! again with it.
+#![forbid(unsafe_code)]
+
+pub mod demo;
+pub mod emulator;
+pub mod firmware;
+pub mod gate;
+pub mod ledger;
+pub mod lint;
+#[cfg(feature = "web")]
+pub mod page;
+pub mod setup;
+pub mod step;
+#[cfg(feature = "web")]
+pub mod test;
+#[cfg(feature = "web")]
+mod wasm;
+#[cfg(feature = "web")]
+mod web;
+pub mod workspace;

@@ -1,0 +1,58 @@
+//! Every check and every test there is.
+
+use crate::ledger::Ledger;
+use crate::step::Step;
+use crate::{firmware, lint, page, setup, workspace};
+use anyhow::Result;
+use std::path::Path;
+use std::process::Command;
+
+/// Sets up, checks style, builds everything, tests everything, and prints how long each took.
+pub fn run(root: &Path) -> Result<()> {
+    let mut ledger = Ledger::default();
+    if ledger.check("set-up", || setup::ensure(&setup::everything())).is_none() {
+        return ledger.close();
+    }
+    lint::run(root, &mut ledger)?;
+    if build(root, &mut ledger)?.is_some() {
+        test(root, &mut ledger)?;
+    }
+    ledger.close()
+}
+
+/// What tests find ready: the module, the page, the command, the firmware. Without one of them most of what follows
+/// would fail for the same reason.
+fn build(root: &Path, ledger: &mut Ledger) -> Result<Option<()>> {
+    let members = workspace::members(root)?;
+    let module = ledger.check("module", || page::module(root));
+    let page = module.and_then(|_| ledger.check("page", || page::build(root)));
+    let mut cargo = workspace::cargo(root);
+    cargo.args(["build", "--bins"]).args(workspace::host_crates(&members));
+    let command = ledger.step(Step::new("host programs", cargo));
+    let mut all = page.and(command);
+    for board in workspace::boards(&members) {
+        let image = ledger.check(&format!("firmware for {board}"), || firmware::build(root, board));
+        all = image.and(all);
+    }
+    Ok(all)
+}
+
+fn test(root: &Path, ledger: &mut Ledger) -> Result<()> {
+    let members = workspace::members(root)?;
+    // Core and xtask with all they have, in calls of their own: the others are tested with the features they ship with.
+    let host = [&workspace::host_crates(&members)[..], &["--exclude", "fencegate", "--exclude", "xtask"]].concat();
+    for (name, arguments) in [
+        ("tests of core", ["--package", "fencegate", "--all-features"].as_slice()),
+        ("tests of core (bare)", &["--package", "fencegate", "--no-default-features"]),
+        ("tests of xtask", &["--package", "xtask", "--features", "web"]),
+        ("tests of the other rooms", &host),
+    ] {
+        let mut cargo = workspace::cargo(root);
+        cargo.args(["test", "--no-fail-fast"]).args(arguments);
+        ledger.tests(Step::new(name, cargo));
+    }
+    let mut npm = Command::new("npm");
+    npm.arg("test").current_dir(root.join("tests/js")).env("CARGO_TARGET_DIR", workspace::target_dir(root)?);
+    ledger.tests(Step::new("tests in JavaScript", npm));
+    Ok(())
+}

@@ -1,0 +1,152 @@
+//! `cargo xtask wasm`: the npm package `wasm/pkg/`.
+//!
+//! cargo builds the crate for `wasm32-unknown-unknown`, wasm-bindgen writes the glue, `wasm-opt -Oz` makes it smaller,
+//! and a `package.json` makes it a package. wasm-bindgen is the library of the crate's own version (both are pinned
+//! with `=`), so there is no tool to install and none that could be of another version.
+
+use anyhow::{Context, bail, ensure};
+use serde_json::{Value, json};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
+
+const CRATE: &str = "fencegate-wasm";
+const NAME: &str = "fencegate";
+const TARGET: &str = "wasm32-unknown-unknown";
+
+/// What the package consists of; anything else in the folder is a left-over.
+const FILES: [&str; 4] = ["fencegate.js", "fencegate.d.ts", "fencegate_bg.wasm", "fencegate_bg.wasm.d.ts"];
+
+/// What the stable compiler's wasm uses beyond the first version; `wasm-opt` refuses to read what it is not told of.
+const FEATURES: [&str; 6] = [
+    "--enable-bulk-memory",
+    "--enable-multivalue",
+    "--enable-mutable-globals",
+    "--enable-nontrapping-float-to-int",
+    "--enable-reference-types",
+    "--enable-sign-ext",
+];
+
+/// Where the page's development dependencies have `wasm-opt` once `npm ci` has run in `web/`.
+pub(crate) fn wasm_opt(root: &Path) -> Option<PathBuf> {
+    Some(root.join("web/node_modules/binaryen/bin/wasm-opt")).filter(|script| script.is_file())
+}
+
+/// Builds the package and returns its folder, `wasm/pkg` under `root`.
+///
+/// `optimiser` is the npm package's `wasm-opt` (see [`wasm_opt`]), run through Node; without it the module is larger
+/// and otherwise the same.
+pub(crate) fn build(root: &Path, target_dir: &Path, optimiser: Option<&Path>) -> anyhow::Result<PathBuf> {
+    let compiled = compile(root, target_dir)?;
+    let pkg = root.join("wasm/pkg");
+    if pkg.exists() {
+        fs::remove_dir_all(&pkg).with_context(|| format!("cannot clear {}", pkg.display()))?;
+    }
+    bind(&compiled, &pkg)?;
+    if let Some(script) = optimiser {
+        optimise(script, &pkg.join("fencegate_bg.wasm"))?;
+    }
+    describe(root, &pkg)?;
+    Ok(pkg)
+}
+
+fn compile(root: &Path, target_dir: &Path) -> anyhow::Result<PathBuf> {
+    // Panic messages carry source paths: the same ones on every machine.
+    let home = env::var_os("CARGO_HOME").map(PathBuf::from).or_else(|| Some(env::home_dir()?.join(".cargo")));
+    let mut flags = vec![remap(root, "fencegate")];
+    flags.extend(home.as_deref().map(|home| remap(home, "cargo")));
+    let flags = flags.iter().map(|flag| format!("{flag:?}")).collect::<Vec<_>>().join(",");
+    run(Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+        .current_dir(root)
+        .args(["build", "--release", "--target", TARGET, "--package", CRATE])
+        .args(["--config", &format!("target.{TARGET}.rustflags=[{flags}]")])
+        .arg("--target-dir")
+        .arg(target_dir)
+        .env_remove("RUSTFLAGS")
+        .env_remove("CARGO_ENCODED_RUSTFLAGS"))?;
+    Ok(target_dir.join(TARGET).join("release/fencegate_wasm.wasm"))
+}
+
+fn remap(from: &Path, to: &str) -> String {
+    format!("--remap-path-prefix={}=/{to}", from.display())
+}
+
+fn bind(compiled: &Path, pkg: &Path) -> anyhow::Result<()> {
+    wasm_bindgen_cli_support::Bindgen::new()
+        .input_path(compiled)
+        .out_name(NAME)
+        .web(true)?
+        .typescript(true)
+        // The default export finds the `.wasm` beside itself; bundlers see that address too.
+        .omit_default_module_path(false)
+        .remove_name_section(true)
+        .remove_producers_section(true)
+        .generate(pkg)
+        .context("wasm-bindgen cannot write the module")
+}
+
+fn optimise(script: &Path, wasm: &Path) -> anyhow::Result<()> {
+    run(Command::new("node").arg(script).arg("-Oz").args(FEATURES).arg(wasm).arg("-o").arg(wasm))
+}
+
+/// Adds what npm needs: `package.json`, the README and the licences.
+fn describe(root: &Path, pkg: &Path) -> anyhow::Result<()> {
+    for file in FILES {
+        ensure!(pkg.join(file).is_file(), "wasm-bindgen wrote no {file}");
+    }
+    let manifest = package_json(&metadata(root)?);
+    fs::write(pkg.join("package.json"), serde_json::to_string_pretty(&manifest)? + "\n")?;
+    fs::copy(root.join("wasm/README.md"), pkg.join("README.md")).context("cannot copy the README")?;
+    for licence in ["LICENSE-MIT", "LICENSE-APACHE"] {
+        if root.join(licence).is_file() {
+            fs::copy(root.join(licence), pkg.join(licence))?;
+        }
+    }
+    Ok(())
+}
+
+fn package_json(of_crate: &Value) -> Value {
+    json!({
+        "name": NAME,
+        "version": of_crate["version"],
+        "description": of_crate["description"],
+        "license": of_crate["license"].as_str().map(|l| format!("({l})")),
+        "keywords": of_crate["keywords"],
+        "type": "module",
+        "main": "./fencegate.js",
+        "module": "./fencegate.js",
+        "types": "./fencegate.d.ts",
+        "exports": {
+            // The types lie beside it under the same name, where TypeScript looks.
+            ".": "./fencegate.js",
+            "./fencegate_bg.wasm": "./fencegate_bg.wasm",
+            "./package.json": "./package.json",
+        },
+        "files": FILES,
+        // Loading the module does nothing; only its default export does.
+        "sideEffects": false,
+        "engines": { "node": ">=20" },
+    })
+}
+
+/// What cargo knows of the crate: one place for its version, description and licence.
+fn metadata(root: &Path) -> anyhow::Result<Value> {
+    let output = Command::new(env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo")))
+        .current_dir(root)
+        .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
+        .output()?;
+    ensure!(output.status.success(), "cargo metadata: {}", String::from_utf8_lossy(&output.stderr));
+    let metadata: Value = serde_json::from_slice(&output.stdout)?;
+    let packages = metadata["packages"].as_array().into_iter().flatten();
+    packages.into_iter().find(|p| p["name"] == CRATE).cloned().with_context(|| format!("no crate {CRATE}"))
+}
+
+fn run(command: &mut Command) -> anyhow::Result<()> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let status = command.status().with_context(|| format!("cannot start {program}"))?;
+    if !status.success() {
+        bail!("{program} ended with {status}: {command:?}");
+    }
+    Ok(())
+}
