@@ -1,1 +1,217 @@
-//! What crosses rooms: emulated boards, the story, the shared cases, the page
+//! The harness of what crosses rooms: the shared cases, the command, and a gate in its emulator as a user starts it.
+#![forbid(unsafe_code)]
+
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+/// How long a gate may take to be ready, its firmware built already.
+const READY: Duration = Duration::from_mins(1);
+
+/// The shared cases.
+///
+/// # Panics
+/// Where they are not there.
+pub fn cases() -> Vec<Value> {
+    let file = xtask::workspace::root().join("tests/cases/calculator.json");
+    serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap()
+}
+
+/// A program of this workspace, built if it is not up to date.
+///
+/// # Panics
+/// Where it cannot be built.
+fn program(package: &str, name: &str) -> PathBuf {
+    let root = xtask::workspace::root();
+    let mut cargo = xtask::workspace::cargo(root);
+    let built = cargo.args(["build", "--quiet", "--package", package, "--bin", name]).status().unwrap();
+    assert!(built.success(), "{name} does not build");
+    xtask::workspace::target_dir(root).unwrap().join("debug").join(name)
+}
+
+/// The command `fencegate`.
+pub fn fencegate() -> Command {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    Command::new(PROGRAM.get_or_init(|| program("fencegate-host", "fencegate")))
+}
+
+/// `cargo xtask`, without cargo.
+pub fn xtask() -> Command {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    Command::new(PROGRAM.get_or_init(|| program("xtask", "xtask")))
+}
+
+/// What a command said.
+#[derive(Debug)]
+pub struct Said {
+    /// The exit status.
+    pub status: i32,
+    /// Standard output.
+    pub out: String,
+    /// Standard error.
+    pub err: String,
+}
+
+impl Said {
+    /// Runs a command to its end.
+    ///
+    /// # Panics
+    /// Where it cannot be run, or is ended by a signal.
+    pub fn by(command: &mut Command) -> Self {
+        let Output { status, stdout, stderr } = command.stdin(Stdio::null()).output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        Self { status: status.code().expect("no signal"), out: text(stdout), err: text(stderr) }
+    }
+
+    /// Standard output as JSON.
+    ///
+    /// # Panics
+    /// Where it is none.
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|e| panic!("{e}: {self:?}"))
+    }
+}
+
+/// A gate in its emulator, started as a user starts it. Dropping it is a power cut.
+#[derive(Debug)]
+pub struct EmulatedGate {
+    child: Child,
+    /// `tcp://host:port`.
+    pub port: String,
+    folder: tempfile::TempDir,
+}
+
+impl EmulatedGate {
+    /// A new gate.
+    ///
+    /// # Panics
+    /// Where it does not get ready.
+    pub fn new() -> Self {
+        Self::on(tempfile::tempdir().unwrap())
+    }
+
+    /// The gate whose flash and key lie in `folder`; a new one where they do not.
+    ///
+    /// # Panics
+    /// Where it does not get ready.
+    pub fn on(folder: tempfile::TempDir) -> Self {
+        let mut child = Self::command(&folder.path().join("gate.flash")).process_group(0).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let begun = Instant::now();
+        let line = lines.next().expect("a line before it ends").unwrap();
+        assert!(begun.elapsed() < READY);
+        let words: Vec<_> = line.split(' ').collect();
+        let ["gate", "ready", "on", port, "key", key] = words[..] else { panic!("{line:?}") };
+        assert_eq!(Path::new(key), folder.path().join("gate.key"));
+        Self { child, port: port.to_owned(), folder }
+    }
+
+    /// The command that starts a gate from `flash`, on any free port.
+    pub fn command(flash: &Path) -> Command {
+        let mut command = xtask();
+        command.args(["gate", "--board", "mps2", "--listen", "127.0.0.1:0", "--flash"]).arg(flash);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        command
+    }
+
+    /// Cuts the power and boots again from the same flash.
+    #[must_use]
+    pub fn power_cycle(self) -> Self {
+        Self::on(self.power_cut())
+    }
+
+    /// Cuts the power; the folder with the flash and the key is left.
+    ///
+    /// # Panics
+    /// Where the process group cannot be killed.
+    pub fn power_cut(mut self) -> tempfile::TempDir {
+        self.kill();
+        std::mem::replace(&mut self.folder, tempfile::tempdir().unwrap())
+    }
+
+    fn kill(&mut self) {
+        let group = format!("-{}", self.child.id());
+        let _ = Command::new("kill").args(["-s", "KILL", "--", &group]).status();
+        let _ = self.child.wait();
+    }
+
+    /// The file beside its flash.
+    pub fn key_file(&self) -> PathBuf {
+        self.folder.path().join("gate.key")
+    }
+
+    /// Where its flash and key lie.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The host and port to connect to.
+    pub fn address(&self) -> &str {
+        self.port.trim_start_matches("tcp://")
+    }
+
+    /// `fencegate gate … WORDS` with this gate's key.
+    pub fn host(&self, words: &str) -> Command {
+        self.host_with(&self.key_file(), words)
+    }
+
+    /// `fencegate gate … WORDS` with another key.
+    pub fn host_with(&self, key_file: &Path, words: &str) -> Command {
+        let mut command = fencegate();
+        command.args(["gate", "--port", &self.port, "--key-file"]).arg(key_file).args(words.split(' '));
+        command
+    }
+
+    /// Says `WORDS` with `--json`; the exit status and the answer.
+    pub fn ask(&self, words: &str) -> (i32, Value) {
+        let said = Said::by(self.host(words).arg("--json"));
+        let json = said.json();
+        (said.status, json)
+    }
+
+    /// Says `WORDS`, which are done.
+    ///
+    /// # Panics
+    /// Where they are not.
+    pub fn done(&self, words: &str) -> Value {
+        let (status, answer) = self.ask(words);
+        assert_eq!((status, &answer["done"]), (0, &Value::Bool(true)), "{words}: {answer}");
+        answer
+    }
+
+    /// Says `WORDS`, which are refused; why.
+    ///
+    /// # Panics
+    /// Where they are not.
+    pub fn refused(&self, words: &str) -> String {
+        let (status, answer) = self.ask(words);
+        assert_eq!((status, &answer["done"]), (1, &Value::Bool(false)), "{words}: {answer}");
+        answer["reason"].as_str().unwrap().to_owned()
+    }
+
+    /// What a channel says of itself.
+    ///
+    /// # Panics
+    /// Where the gate does not answer.
+    pub fn channel(&self, channel: usize) -> Value {
+        let (status, answer) = self.ask("status");
+        assert_eq!(status, 0, "{answer}");
+        answer["channels"][channel].clone()
+    }
+}
+
+impl Default for EmulatedGate {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Drop for EmulatedGate {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}

@@ -10,7 +10,7 @@ mod timeline;
 
 use crate::gate::{Image, runtime};
 use crate::{setup, workspace};
-use anyhow::{Result, bail};
+use anyhow::{Result, ensure};
 use fencegate_host::fencegate::{Duration, Plan};
 use stage::{Holder, Pin, Powered};
 use std::path::Path;
@@ -33,7 +33,8 @@ pub fn run(root: &Path, fencing: bool) -> Result<()> {
     let elf = image.build(root)?;
     let folder = tempfile::Builder::new().prefix("demo-").tempdir_in(workspace::target_dir(root)?)?;
     let deviations = runtime()?.block_on(play(&elf, &folder.path().join("demo.flash"), image))?;
-    if deviations > 0 { bail!("the story deviated {deviations} times: see above") } else { Ok(()) }
+    ensure!(deviations == 0, "the story deviated {deviations} times: see above");
+    Ok(())
 }
 
 /// Plays it; how often it deviated.
@@ -158,9 +159,9 @@ async fn b_works(
 ) -> Result<Instant> {
     let leased = b.lease(34, TTL_MS).await?;
     t.tell(Actor::B, gate.pin(), acquires);
-    let raised = b.ask("raise").await?;
-    t.tell(Actor::B, gate.pin(), &format!("{raises}: {raised}"));
-    t.check(raised == "done", "B raises the fence");
+    let answer = b.ask("raise").await?;
+    t.tell(Actor::B, gate.pin(), &format!("{raises}: {answer}"));
+    t.check(answer == "done", "B raises the fence");
     let driven = b.drive(1).await?;
     ledger.write(34, "b", 1, &driven);
     let pin = gate.pin_becomes(true, SOON).await;

@@ -4,7 +4,7 @@ use crate::emulator::{Emulator, truncated};
 use crate::{firmware, setup, step, workspace};
 use anyhow::{Context, Result, bail, ensure};
 use fencegate_host::fencegate::{Deadline, Duration};
-use fencegate_host::wire::{Domain, Provisioning};
+use fencegate_host::wire::{BaseKey, Credential, Domain, GateId, Provisioning, Role};
 use fencegate_host::{Existing, GateClient, KeyFile, bridge, clock, emulator, provision};
 use std::fs;
 use std::net::SocketAddr;
@@ -13,6 +13,9 @@ use tokio::net::{TcpListener, UnixStream};
 
 /// How long a gate may take from its first instruction to its first answer.
 const FIRST_ANSWER: Duration = Duration::from_secs(20);
+
+/// How long one question may stay unanswered before another is tried.
+const ONE_ANSWER: Duration = Duration::from_secs(1);
 
 /// L of the gate that `cargo xtask gate` provisions.
 pub const LATENESS: Duration = Duration::from_millis(5);
@@ -70,44 +73,65 @@ impl Gate {
     /// answers to its operator's key. `lateness` is L of a new one.
     pub async fn boot(elf: &Path, flash: &Path, image: Image, lateness: Duration) -> Result<Self> {
         let key_file = key_file(flash);
-        if !flash.exists() {
-            ensure!(
-                !key_file.exists(),
-                "flash: {} is not there, and {} is: put the flash file back, or remove the key file for a new gate",
-                flash.display(),
-                key_file.display()
-            );
-            make(elf, flash, &key_file, image, lateness).await.inspect_err(|_| {
-                // Half a gate is none: the next start begins anew.
-                let _ = fs::remove_file(flash);
-                let _ = fs::remove_file(&key_file);
-            })?;
-        }
+        let new = !flash.exists();
+        ensure!(
+            !new || !key_file.exists(),
+            "flash: {} is not there, and {} is: put the flash file back, or remove the key file for a new gate",
+            flash.display(),
+            key_file.display()
+        );
         if let Some(warning) = truncated(flash) {
             step::warn(&warning);
         }
-        let keys = KeyFile::read(&key_file).context("the gate's key file lies beside its flash file")?;
         let mut board = Emulator::boot(elf, flash).await?;
         let mut line = board.serial()?;
-        if let Err(error) = GateClient::new(&mut line, keys.reader())?.status(soon()?).await {
-            bail!("{} holds no gate that answers to {} ({error})", flash.display(), key_file.display());
+        if new && let Err(error) = provision_new(&mut line, &key_file, image, lateness).await {
+            // Half a gate is none: the next start begins anew.
+            board.power_cut().await?;
+            let _ = fs::remove_file(flash);
+            let _ = fs::remove_file(&key_file);
+            return Err(error);
         }
+        let keys = KeyFile::read(&key_file).context("the gate's key file lies beside its flash file")?;
+        let (flash, key_file) = (flash.display(), key_file.display());
+        wait_for(&mut line, &keys)
+            .await
+            .with_context(|| format!("{flash} holds no gate that answers to {key_file}"))?;
         Ok(Self { board, line, keys })
     }
 }
 
 /// Provisions a new gate: the key file first, since a gate without one is lost.
-async fn make(elf: &Path, flash: &Path, key_file: &Path, image: Image, lateness: Duration) -> Result<()> {
-    let mut board = Emulator::boot(elf, flash).await?;
-    let line = board.serial()?;
+async fn provision_new(line: &mut UnixStream, key_file: &Path, image: Image, lateness: Duration) -> Result<()> {
     let provisioning = Provisioning { lateness, ..emulator()? };
     KeyFile::of(&provisioning, image.domain()).write(key_file, Existing::Keep)?;
     provision(line, &provisioning, image.domain(), soon()?).await.context("provisioning the new gate")?;
-    board.power_cut().await
+    Ok(())
+}
+
+/// Waits until the gate answers to its key, or the board says that it is none any more.
+async fn wait_for(line: &mut UnixStream, keys: &KeyFile) -> Result<()> {
+    let factory = Credential::new(GateId::FACTORY, Role::Operator, &BaseKey::FACTORY, keys.domain);
+    let give_up = soon()?;
+    loop {
+        let Err(error) = GateClient::new(&mut *line, keys.reader())?.status(within(ONE_ANSWER)?).await else {
+            return Ok(());
+        };
+        match GateClient::new(&mut *line, factory.clone())?.status(within(ONE_ANSWER)?).await {
+            Ok(blank) if blank.fault.is_some() => bail!("the gate's identity and keys are lost from this flash"),
+            Ok(_) => bail!("this flash is blank"),
+            Err(_) if give_up.is_over(clock::now()) => return Err(error.into()),
+            Err(_) => {}
+        }
+    }
+}
+
+fn within(span: Duration) -> Result<Deadline> {
+    Deadline::after(clock::now(), span).context("the clock is at its end")
 }
 
 fn soon() -> Result<Deadline> {
-    Deadline::after(clock::now(), FIRST_ANSWER).context("the clock is at its end")
+    within(FIRST_ANSWER)
 }
 
 /// Builds the firmware, boots it with its flash in `flash`, and lets hosts speak with it on `listen` until a signal

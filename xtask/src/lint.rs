@@ -78,10 +78,9 @@ fn cargo_checks(members: &[Member]) -> Vec<(String, String, String)> {
     for feature in members.iter().filter(|member| member.dir == "core").flat_map(|core| &core.features) {
         check(&format!("clippy (core with {feature})"), &format!("{core} --features {feature} -- -D warnings"), "");
     }
-    for board in workspace::boards(members) {
-        let folder = format!("embedded/firmware/{board}");
-        check(&format!("clippy ({board})"), "clippy --release -- -D warnings", &folder);
-        check(&format!("clippy ({board}, all features)"), "clippy --release --all-features -- -D warnings", &folder);
+    for folder in workspace::bare(members) {
+        check(&format!("clippy ({folder})"), "clippy --release -- -D warnings", folder);
+        check(&format!("clippy ({folder}, all features)"), "clippy --release --all-features -- -D warnings", folder);
     }
     let wasm = "--package fencegate-wasm --target wasm32-unknown-unknown";
     check("clippy (module)", &format!("clippy {wasm} -- -D warnings"), "");
@@ -117,7 +116,11 @@ fn none_of(complaints: &[String]) -> Result<()> {
 
 /// The room that a crate is in.
 fn room(member: &Member) -> &str {
-    if member.board().is_some() { "embedded/firmware" } else { &member.dir }
+    match member.dir.as_str() {
+        _ if member.board().is_some() => "embedded/firmware",
+        dir if dir.starts_with("tests/") => "tests",
+        dir => dir,
+    }
 }
 
 /// Dependencies that the table of rooms does not allow.
@@ -163,7 +166,7 @@ fn strangers(names: &BTreeSet<String>) -> Vec<String> {
 /// Crate roots that do not forbid unsafe code. A board's may have to talk to its hardware.
 fn without_forbid(members: &[Member]) -> Result<Vec<String>> {
     let mut without = Vec::new();
-    for file in members.iter().filter(|member| member.board().is_none()).flat_map(|member| &member.roots) {
+    for file in members.iter().filter(|member| !member.is_bare()).flat_map(|member| &member.roots) {
         let text = fs::read_to_string(file).with_context(|| format!("reading {}", file.display()))?;
         if !text.lines().any(|line| line == FORBID_UNSAFE) {
             let file = file.strip_prefix(workspace::root()).unwrap_or(file);

@@ -55,9 +55,14 @@ pub fn boards(members: &[Member]) -> impl Iterator<Item = &str> {
     members.iter().filter_map(|member| member.board())
 }
 
-/// Arguments that select what builds for the machine at hand: everything but firmware and the module.
+/// The folders of what runs without an operating system: the boards' firmware, and the tests' image.
+pub fn bare(members: &[Member]) -> impl Iterator<Item = &str> {
+    members.iter().filter(|member| member.is_bare()).map(|member| member.dir.as_str())
+}
+
+/// Arguments that select what builds for the machine at hand: everything but bare images and the module.
 pub fn host_crates(members: &[Member]) -> Vec<&str> {
-    let elsewhere = members.iter().filter(|member| member.board().is_some() || member.dir == "wasm");
+    let elsewhere = members.iter().filter(|member| member.is_bare() || member.dir == "wasm");
     ["--workspace"].into_iter().chain(elsewhere.flat_map(|member| ["--exclude", member.name.as_str()])).collect()
 }
 
@@ -65,6 +70,11 @@ impl Member {
     /// The board, if this is a board's firmware.
     pub fn board(&self) -> Option<&str> {
         self.dir.strip_prefix("embedded/firmware/")
+    }
+
+    /// Whether it runs without an operating system; its folder has a `.cargo/config.toml` that names its target.
+    pub fn is_bare(&self) -> bool {
+        self.board().is_some() || self.dir == "tests/image"
     }
 }
 

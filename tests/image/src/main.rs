@@ -94,7 +94,9 @@ fn window_figures(window: &Window) -> [u64; 3] {
 fn show<const N: usize>(figures: Result<[u64; N], OutOfRange>) {
     match figures {
         Ok(figures) => {
-            figures.iter().for_each(|figure| print!("{figure} "));
+            for figure in figures {
+                print!("{figure} ");
+            }
             println!("");
         }
         Err(error) => println!("error {}", error.field()),

@@ -88,7 +88,7 @@ impl Timeline {
         match (self.deviations, corrupted) {
             (0, false) => println!("{GOOD}Nothing stale moved the output.{GOOD:#}"),
             (0, true) => {
-                println!("{BAD}Corrupted, as it had to be: nothing but the resource can refuse a late command.{BAD:#}")
+                println!("{BAD}Corrupted, as it had to be: nobody but the resource can refuse a late command.{BAD:#}");
             }
             (n, _) => println!("{BAD}The story deviated {n} times.{BAD:#}"),
         }
