@@ -1,7 +1,7 @@
 //! The shared cases through the Rust functions and on an emulated Cortex-M3: the same integers as the command and the
 //! module give, which test themselves on the same file.
 
-use fencegate::{Drift, Duration, OutOfRange, Plan, PlanInput, Start, Window};
+use fencegate::{Drift, Duration, OutOfRange, PlanInput, Start, Window};
 use fencegate_tests::cases;
 use serde_json::{Map, Value, json};
 use std::io::Write;
