@@ -8,6 +8,8 @@
 //! again with it.
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "web")]
+pub mod bench;
 pub mod demo;
 pub mod emulator;
 pub mod firmware;

@@ -71,6 +71,10 @@ enum Command {
     #[command(hide = true)]
     Holder(demo::HolderArguments),
 
+    /// Measures what ships, in bytes, and writes it into tests/BENCH.md.
+    #[command(after_help = "Example: cargo xtask bench")]
+    Bench,
+
     /// Builds the module for JavaScript into wasm/pkg.
     #[command(after_help = "Example: cargo xtask wasm")]
     Wasm,
@@ -128,7 +132,7 @@ fn run(command: &Command) -> Result<()> {
             setup::ensure(&setup::everything())?;
             with_web(command)
         }
-        Command::Wasm | Command::Web { .. } => {
+        Command::Bench | Command::Wasm | Command::Web { .. } => {
             setup::ensure(setup::WEB)?;
             with_web(command)
         }
@@ -138,11 +142,12 @@ fn run(command: &Command) -> Result<()> {
 /// The rest of a command that needs the feature `web`.
 #[cfg(feature = "web")]
 fn with_web(command: &Command) -> Result<()> {
-    use xtask::{page, test};
+    use xtask::{bench, page, test};
 
     let root = workspace::root();
     match command {
         Command::Test => test::run(root),
+        Command::Bench => bench::run(root),
         Command::Web { listen } => {
             page::module(root)?;
             page::serve(&page::build(root)?, *listen)
