@@ -8,6 +8,9 @@ pub const MAX_PAYLOAD: usize = 512;
 /// The most bytes of a frame on the line: a zero, the stuffed payload, a zero.
 pub const MAX_FRAME: usize = 1 + cobs::max_encoding_length(MAX_PAYLOAD) + 1;
 
+// What PROTOCOL.md says.
+const _: () = assert!(MAX_FRAME == 517);
+
 /// A frame as it goes onto the line.
 pub type Frame = heapless::Vec<u8, MAX_FRAME>;
 
