@@ -7,6 +7,8 @@ mod error;
 mod fence;
 mod holder_id;
 mod plan;
+mod redlock;
+mod size;
 mod stamp;
 mod time;
 mod window;
@@ -22,6 +24,8 @@ pub use fence::{
 };
 pub use holder_id::{BadHolderId, HolderId};
 pub use plan::{Plan, PlanInput};
+pub use redlock::{DEFAULT_DRIFT_FACTOR, DEFAULT_DRIFT_FIXED, Quorum, Redlock, RedlockInput, quorum};
+pub use size::{Size, SizeInput};
 pub use stamp::{Epoch, Stamp, Token};
 pub use time::{ClockRanBackwards, Deadline, Duration, Instant, Monotonic};
 pub use window::{GateTiming, Start, Window, WindowInput};
