@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 #![doc = include_str!("../README.md")]
 
+mod audit;
 mod drift;
 mod error;
 mod fence;
@@ -16,6 +17,7 @@ mod window;
 #[cfg(test)]
 extern crate std;
 
+pub use audit::{LogFence, LogWrite, Verdict};
 pub use drift::{Drift, PPB};
 pub use error::OutOfRange;
 pub use fence::{
