@@ -3,6 +3,8 @@
 #![doc = include_str!("../README.md")]
 
 mod audit;
+mod check;
+mod clocks;
 mod drift;
 mod error;
 mod fence;
@@ -11,6 +13,7 @@ mod plan;
 mod redlock;
 mod size;
 mod stamp;
+mod systems;
 mod time;
 mod window;
 
@@ -18,6 +21,8 @@ mod window;
 extern crate std;
 
 pub use audit::{LogFence, LogWrite, Verdict};
+pub use check::{Check, Config, ConfigError, Finding, MAX_FINDINGS, Severity};
+pub use clocks::{CLOCKS, Clock};
 pub use drift::{Drift, PPB};
 pub use error::OutOfRange;
 pub use fence::{
@@ -29,5 +34,6 @@ pub use plan::{Plan, PlanInput};
 pub use redlock::{DEFAULT_DRIFT_FACTOR, DEFAULT_DRIFT_FIXED, Quorum, Redlock, RedlockInput, quorum};
 pub use size::{Size, SizeInput};
 pub use stamp::{Epoch, Stamp, Token};
+pub use systems::{DRIFT, Key, Kind, Literal, PRESETS, Preset, RTT, System, Value};
 pub use time::{ClockRanBackwards, Deadline, Duration, Instant, Monotonic};
 pub use window::{GateTiming, Start, Window, WindowInput};
