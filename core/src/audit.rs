@@ -20,7 +20,7 @@ pub struct LogWrite<H> {
     /// Who wrote.
     pub holder: H,
     /// The holder's own count of its writes under one stamp, where it keeps one.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub seq: Option<u64>,
 }
 
@@ -84,26 +84,27 @@ impl<H> LogFence<H> {
 }
 
 impl<H: PartialEq> LogFence<H> {
-    /// Judges the next write of the log, and raises the fence where it commits. A refused one changes nothing.
-    pub fn take(&mut self, policy: Policy, write: LogWrite<H>) -> Verdict {
-        let Some(top) = &mut self.top else {
-            self.top = Some(write);
-            return Verdict::Commit;
-        };
+    /// What the fence says of a write. Changes nothing.
+    pub fn judge(&self, policy: Policy, write: &LogWrite<H>) -> Verdict {
+        let Some(top) = &self.top else { return Verdict::Commit };
         match (write.epoch, write.token).cmp(&(top.epoch, top.token)) {
             Ordering::Less => Verdict::Stale,
-            Ordering::Greater => {
-                *top = write;
-                Verdict::Commit
-            }
             Ordering::Equal if write.holder != top.holder => Verdict::WrongHolder,
             Ordering::Equal if write.seq.is_some() && write.seq <= top.seq => Verdict::Duplicate,
             Ordering::Equal if policy == Policy::Greater => Verdict::Stale,
-            Ordering::Equal => {
-                top.seq = write.seq.or(top.seq);
-                Verdict::Commit
-            }
+            Ordering::Greater | Ordering::Equal => Verdict::Commit,
         }
+    }
+
+    /// Judges the next write of the log, and raises the fence where it commits. A refused one changes nothing.
+    pub fn take(&mut self, policy: Policy, write: LogWrite<H>) -> Verdict {
+        let verdict = self.judge(policy, &write);
+        match &mut self.top {
+            _ if verdict != Verdict::Commit => {}
+            Some(top) if (write.epoch, write.token) == (top.epoch, top.token) => top.seq = write.seq.or(top.seq),
+            top => *top = Some(write),
+        }
+        verdict
     }
 }
 

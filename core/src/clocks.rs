@@ -23,7 +23,7 @@ pub const CLOCKS: [Clock; 10] = [
     Clock {
         clock: "temperature-compensated crystal (DS3231), 0 to 40 °C",
         drift: Drift::from_ppm(2),
-        source: "Maxim DS3231 data sheet 19-5170 Rev 10, Features",
+        source: "Maxim DS3231 data sheet 19-5170, Features (±2 ppm)",
     },
     Clock {
         clock: "temperature-compensated crystal (DS3231), -40 to 85 °C",
