@@ -15,6 +15,14 @@ pub enum OutOfRange {
     Drift,
     /// Fewer than two heartbeats per TTL.
     Attempts,
+    /// A step of the TTL of zero.
+    Granularity,
+    /// No node at all, or so many that their quorum does not fit 2⁶³−1.
+    Nodes,
+    /// More nodes granted a lock than there are.
+    Granted,
+    /// A drift factor of 10⁹ ppb (100 %) or more.
+    DriftFactor,
     /// An instant that the other clock cannot show.
     Instant,
 }
@@ -26,6 +34,10 @@ impl OutOfRange {
             Self::TtlTooShort | Self::TtlTooLong => "ttl_us",
             Self::Drift => "drift_ppb",
             Self::Attempts => "attempts",
+            Self::Granularity => "granularity_us",
+            Self::Nodes => "nodes",
+            Self::Granted => "granted",
+            Self::DriftFactor => "drift_factor_ppb",
             Self::Instant => "instant",
         }
     }
@@ -37,6 +49,10 @@ impl OutOfRange {
             Self::TtlTooLong => "the result does not fit 2⁶³−1 µs; a shorter TTL or smaller latencies are needed",
             Self::Drift => "a drift must stay below 1000000000 ppb (100 %)",
             Self::Attempts => "a lease needs at least 2 heartbeats per TTL",
+            Self::Granularity => "the coordinator's step of the TTL is at least 1 µs",
+            Self::Nodes => "a quorum needs at least 1 node, and itself fits 2⁶³−1",
+            Self::Granted => "no more nodes can grant a lock than there are",
+            Self::DriftFactor => "a drift factor must stay below 1000000000 ppb (100 %)",
             Self::Instant => "the instant lies past the end of that clock",
         }
     }

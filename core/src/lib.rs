@@ -2,18 +2,27 @@
 #![forbid(unsafe_code)]
 #![doc = include_str!("../README.md")]
 
+mod audit;
+mod check;
+mod clocks;
 mod drift;
 mod error;
 mod fence;
 mod holder_id;
 mod plan;
+mod redlock;
+mod size;
 mod stamp;
+mod systems;
 mod time;
 mod window;
 
 #[cfg(test)]
 extern crate std;
 
+pub use audit::{LogFence, LogWrite, Verdict};
+pub use check::{Check, Config, ConfigError, Finding, MAX_FINDINGS, Severity};
+pub use clocks::{CLOCKS, Clock};
 pub use drift::{Drift, PPB};
 pub use error::OutOfRange;
 pub use fence::{
@@ -22,6 +31,9 @@ pub use fence::{
 };
 pub use holder_id::{BadHolderId, HolderId};
 pub use plan::{Plan, PlanInput};
+pub use redlock::{DEFAULT_DRIFT_FACTOR, DEFAULT_DRIFT_FIXED, Quorum, Redlock, RedlockInput, quorum};
+pub use size::{Size, SizeInput};
 pub use stamp::{Epoch, Stamp, Token};
+pub use systems::{DRIFT, Key, Kind, Literal, PRESETS, Preset, RTT, System, Value};
 pub use time::{ClockRanBackwards, Deadline, Duration, Instant, Monotonic};
 pub use window::{GateTiming, Start, Window, WindowInput};

@@ -1,9 +1,15 @@
 //! The subcommands, and what becomes of them: an answer on standard output or one line on standard error, and an exit
 //! status. A subcommand is a struct of flags with a `run` that gives `Result<Outcome, Failure>`, in a file of its own.
 
+mod audit;
+mod check;
 mod gate;
 mod output;
 mod plan;
+mod presets;
+mod quorum;
+mod redlock;
+mod size;
 mod units;
 mod window;
 mod wrong;
@@ -31,6 +37,18 @@ enum Command {
     Window(window::Args),
     /// How often to renew a lease, when to cancel, and how long the next holder waits
     Plan(plan::Args),
+    /// The least TTL for the work, the pause and the renewals that may be lost
+    Size(size::Args),
+    /// What is left of a lock on independent Redis nodes
+    Redlock(redlock::Args),
+    /// How many of a number of nodes are needed, and how many may be missing
+    Quorum(quorum::Args),
+    /// Lock services as they come, and clocks worth knowing
+    Presets(presets::Args),
+    /// Hold a lock service's configuration against its own rules
+    Check(check::Args),
+    /// Replay the fence over a log of writes
+    Audit(audit::Args),
     /// Ask a gate, or have it do something
     Gate(gate::Args),
 }
@@ -40,6 +58,12 @@ impl Command {
         match self {
             Self::Window(args) => args.run(),
             Self::Plan(args) => args.run(),
+            Self::Size(args) => args.run(),
+            Self::Redlock(args) => args.run(),
+            Self::Quorum(args) => args.run(),
+            Self::Presets(args) => args.run(),
+            Self::Check(args) => args.run(),
+            Self::Audit(args) => args.run(),
             Self::Gate(args) => args.run(started),
         }
     }

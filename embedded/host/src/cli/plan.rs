@@ -51,6 +51,13 @@ impl Args {
 fn table(input: &PlanInput, plan: &Plan) -> Table {
     let &Plan { margin, window, safe, .. } = plan;
     let mut table = window::table(&input.lease(), &Window { margin, window, safe });
+    schedule(&mut table, plan);
+    notes(&mut table, input, plan);
+    table
+}
+
+/// The figures of a plan beyond its window.
+pub(super) fn schedule(table: &mut Table, plan: &Plan) {
     table.row(
         "heartbeat",
         has(plan.heartbeat),
@@ -60,8 +67,6 @@ fn table(input: &PlanInput, plan: &Plan) -> Table {
     table.row("stall", has(plan.stall_tolerance), "a shorter one, just before a renewal, keeps the lease");
     table.row("work deadline", has(plan.work_deadline), "an action must begin before this");
     table.row("takeover", format_args!("≤ {}", spends(plan.takeover)), "until the next holder, when this one dies");
-    notes(&mut table, input, plan);
-    table
 }
 
 /// When cancellation trips, in words.
@@ -75,7 +80,7 @@ fn misses(plan: &Plan) -> String {
 }
 
 /// What counts for nothing in the exit status and for much in practice.
-fn notes(table: &mut Table, input: &PlanInput, plan: &Plan) {
+pub(super) fn notes(table: &mut Table, input: &PlanInput, plan: &Plan) {
     if !plan.sustainable {
         table.note(format_args!(
             "the heartbeats cannot be kept up: with a round trip of {} every answer comes after cancellation, at {}",
