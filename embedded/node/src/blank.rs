@@ -1,6 +1,7 @@
 //! A board that nobody has provisioned, or whose provisioning was lost.
 
-use crate::gate::{Board, Challenger, Step, count};
+use crate::challenger::Challenger;
+use crate::gate::{Board, Step, count};
 use crate::{DOMAIN, FIRMWARE};
 use fencegate::{Duration, Instant};
 use fencegate_wire::{

@@ -1,7 +1,9 @@
 //! One channel: what one stamp governs.
 
 use fencegate::{Act, Fence, FenceRecord, Instant};
-use fencegate_wire::{Challenge, ChannelConfig, ChannelState, ChannelStatus, Fault, Tag, Values};
+use fencegate_wire::{Challenge, ChannelConfig, ChannelState, ChannelStatus, Fault, Reason, Tag, Values};
+
+use crate::gate::Remembered;
 
 /// What a channel's outputs are doing. Only an [`Act`] drives them, and an act needs a stored stamp and an open window.
 #[derive(Debug)]
@@ -15,7 +17,8 @@ enum Drive {
 /// The last request that was done under the fence's stamp.
 #[derive(Clone, Copy, Debug)]
 struct Used {
-    tag: Tag,
+    /// `None` where the fence it was done under is lost.
+    tag: Option<Tag>,
     challenge: Challenge,
 }
 
@@ -24,15 +27,27 @@ struct Used {
 pub(crate) struct Channel {
     pub(crate) config: ChannelConfig,
     fence: Option<Fence>,
+    /// Where a fence that is lost was last seen; it stood there or higher.
+    seen: FenceRecord,
     drive: Drive,
     used: Option<Used>,
+    /// The last request that was refused for a reason that may pass.
+    refused: Option<(Tag, Reason)>,
 }
 
 impl Channel {
-    /// A channel at boot, safe; `record` is `None` where its storage was lost.
-    pub(crate) fn new(config: ChannelConfig, record: Option<FenceRecord>) -> Self {
-        let limits = config.limits();
-        Self { config, fence: record.map(|record| Fence::new(record, limits)), drive: Drive::Safe, used: None }
+    /// A channel at boot, safe.
+    pub(crate) fn new(config: ChannelConfig, remembered: Remembered) -> Self {
+        let (fence, seen) = match remembered {
+            Remembered::Fence(record) => (Some(Fence::new(record, config.limits())), record),
+            Remembered::Lost(seen) => (None, seen),
+        };
+        Self { config, fence, seen, drive: Drive::Safe, used: None, refused: None }
+    }
+
+    /// Whether its storage was lost.
+    pub(crate) const fn is_lost(&self) -> bool {
+        self.fence.is_none()
     }
 
     /// The fence that decides; `None` where storage was lost.
@@ -53,9 +68,9 @@ impl Channel {
         self.fence.as_mut()
     }
 
-    /// Where the fence stands; where storage was lost, below everything.
+    /// Where the fence stands; where storage was lost, what is left of it.
     pub(crate) fn record(&self) -> FenceRecord {
-        self.fence.as_ref().map_or(FenceRecord::floor(fencegate::Epoch(0), 0), Fence::record)
+        self.fence.as_ref().map_or(self.seen, Fence::record)
     }
 
     /// Takes a fence whose record the operator has just stored anew.
@@ -64,10 +79,13 @@ impl Channel {
         self.fence = Some(fence);
     }
 
-    /// Storage can no longer be trusted: safe, until the operator sets an epoch.
-    pub(crate) fn lose(&mut self) {
+    /// Storage can no longer be trusted: safe, until the operator sets an epoch with a challenge that is newer than all
+    /// that were issued before.
+    pub(crate) fn lose(&mut self, last_issued: Challenge) {
         self.let_go();
+        self.seen = self.record();
         self.fence = None;
+        self.used = Some(Used { tag: None, challenge: last_issued });
     }
 
     /// Drives the outputs.
@@ -111,9 +129,20 @@ impl Channel {
         }
     }
 
-    /// Whether `tag` is the last request that was done.
-    pub(crate) fn repeats(&self, tag: Tag) -> bool {
-        self.used.is_some_and(|used| used.tag == tag)
+    /// What became of the request with this tag, if it is the last that was done, or was refused for what may pass.
+    pub(crate) fn answered(&self, tag: Tag) -> Option<Result<(), Reason>> {
+        match (self.used, self.refused) {
+            (Some(Used { tag: Some(done), .. }), _) if done == tag => Some(Ok(())),
+            (_, Some((refused, reason))) if refused == tag => Some(Err(reason)),
+            _ => None,
+        }
+    }
+
+    /// Remembers a refusal for what may pass: the host was told no, and a copy of its frame on the line is not done later.
+    pub(crate) const fn refuse(&mut self, tag: Tag, reason: Reason) {
+        if matches!(reason, Reason::Jump | Reason::Expired | Reason::Fault | Reason::Rate | Reason::Busy) {
+            self.refused = Some((tag, reason));
+        }
     }
 
     /// Whether `challenge` is newer than the last one used under this stamp.
@@ -123,7 +152,7 @@ impl Channel {
 
     /// Uses up a challenge.
     pub(crate) const fn use_up(&mut self, tag: Tag, challenge: Challenge) {
-        self.used = Some(Used { tag, challenge });
+        self.used = Some(Used { tag: Some(tag), challenge });
     }
 
     /// The channel for a host to read.

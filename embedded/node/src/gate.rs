@@ -5,16 +5,20 @@
 //! raises, releases or moves an epoch leaves as a [`Pending`] to be stored, and comes back with proof.
 
 use crate::budget::Budget;
+use crate::challenger::Challenger;
 use crate::channel::Channel;
 use crate::{DOMAIN, FIRMWARE};
 use fencegate::{
-    Admitted, Deadline, Duration, Epoch, EpochRaise, Fence, FenceRecord, Instant, Monotonic, Pass, Proof, Raise,
-    Release, Stamp, Token,
+    Admitted, Deadline, Duration, Epoch, EpochRaise, Fence, FenceRecord, Instant, Limits, Monotonic, Pass, Proof,
+    Raise, Release, Stamp, Token,
 };
 use fencegate_wire::{
     Answer, Authority, Challenge, Counters, Fault, Frame, GateStatus, Header, MAX_CHANNELS, Provisioning, Reason,
     Refused, Reply, Request, Role, Sealed, Tag, Unverified, Values, seal,
 };
+
+/// For how long a store that was refused as `busy` has the right of way: its host asks again within that.
+const WANTED: Duration = Duration::from_secs(1);
 
 /// What a board promises about itself.
 #[derive(Clone, Copy, Debug)]
@@ -28,10 +32,22 @@ pub struct Board {
 /// What the store has found of the gate at boot.
 #[derive(Clone, Debug)]
 pub struct Memory {
-    /// How often the gate has booted, this time included.
+    /// How often the gate has booted, this time included; where that was lost, a number that no other boot has had.
     pub boots: u32,
-    /// Where each channel's fence stands; `None` where its storage was lost.
-    pub records: heapless::Vec<Option<FenceRecord>, MAX_CHANNELS>,
+    /// Whether anything can be stored at all. Where not, nothing that changes state is obeyed, the operator's epoch
+    /// included: the next boot would not know of it.
+    pub storable: bool,
+    /// Where each channel's fence stands.
+    pub records: heapless::Vec<Remembered, MAX_CHANNELS>,
+}
+
+/// What is left of a channel's record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Remembered {
+    /// Where the fence stands, in both copies.
+    Fence(FenceRecord),
+    /// It was lost. This could still be read, and the fence stood there or higher.
+    Lost(FenceRecord),
 }
 
 /// What to do after a frame.
@@ -92,37 +108,14 @@ impl Pending {
     }
 }
 
-/// Issues challenges: the boot counter and a tick that no two share.
-#[derive(Debug)]
-pub(crate) struct Challenger {
-    boot: u32,
-    last: u64,
-}
-
-impl Challenger {
-    pub(crate) const fn new(boot: u32) -> Self {
-        Self { boot, last: 0 }
-    }
-
-    pub(crate) fn issue(&mut self, now: Instant) -> Challenge {
-        self.last = now.as_micros().max(self.last.saturating_add(1));
-        Challenge { boot: self.boot, tick: self.last }
-    }
-
-    /// Whether `challenge` was issued in this boot, and less than `longest` ago.
-    pub(crate) fn is_fresh(&self, challenge: Challenge, now: Instant, longest: Duration) -> bool {
-        let Challenge { boot, tick } = challenge;
-        // Two challenges within a microsecond leave the second a tick ahead of the clock: its age is zero.
-        let age = now.as_micros().saturating_sub(tick);
-        boot == self.boot && tick <= self.last && age < longest.as_micros()
-    }
-}
-
 /// A provisioned gate.
 #[derive(Debug)]
 pub struct Gate {
     provisioning: Provisioning,
     board: Board,
+    storable: bool,
+    /// Until when a store that was refused as `busy` is waited for.
+    store_wanted: Option<Deadline>,
     channels: heapless::Vec<Channel, MAX_CHANNELS>,
     challenger: Challenger,
     clock: Monotonic,
@@ -143,13 +136,27 @@ impl Gate {
     /// The gate at boot: every channel safe.
     pub fn new(provisioning: Provisioning, memory: &Memory, board: Board, now: Instant) -> Self {
         let channels = (provisioning.channels.iter().enumerate())
-            .map(|(i, config)| Channel::new(config.clone(), memory.records.get(i).copied().flatten()))
+            .map(|(i, config)| {
+                let nothing = Remembered::Lost(FenceRecord::floor(config.epoch, config.floor));
+                Channel::new(config.clone(), memory.records.get(i).copied().unwrap_or(nothing))
+            })
             .collect();
         let budget = Budget::full(provisioning.raises, now);
         let mut clock = Monotonic::new();
         let fault = clock.read(now).err().map(|_| Fault::Clock);
         let challenger = Challenger::new(memory.boots);
-        Self { provisioning, board, channels, challenger, clock, budget, counters: Counters::default(), fault }
+        Self {
+            provisioning,
+            board,
+            storable: memory.storable,
+            store_wanted: None,
+            channels,
+            challenger,
+            clock,
+            budget,
+            counters: Counters::default(),
+            fault,
+        }
     }
 
     /// Lets go of every channel whose window is over at `now`, and says when to call again at the latest.
@@ -201,10 +208,17 @@ impl Gate {
         };
         let asked = Asked { now, header, tag, challenge };
         let channel = channel_of(&request);
-        match self.decide(&asked, request) {
+        let answered = channel.and_then(|n| self.channels.get(usize::from(n))).and_then(|c| c.answered(tag));
+        let decided = match (answered, channel) {
+            // The identical request is answered again and never done again, nor done at last where it was refused.
+            (Some(Ok(())), Some(number)) => Ok(Decided::Reply(self.again(now, number))),
+            (Some(Err(reason)), _) => Err(reason),
+            _ => self.decide(&asked, request),
+        };
+        match decided {
             Ok(Decided::Reply(reply)) => self.answer(now, &header, reply),
             Ok(Decided::Store(pending)) => Step::Store(pending),
-            Err(reason) => self.refuse(now, &header, channel, reason),
+            Err(reason) => self.refuse_for_good(now, &header, tag, channel, reason),
         }
     }
 
@@ -214,7 +228,10 @@ impl Gate {
         let decision = if let Some(proof) = proof {
             self.settle(now, channel, change, proof)
         } else {
-            self.channels.get_mut(usize::from(channel)).map(Channel::lose);
+            let last = self.challenger.last();
+            if let Some(channel) = self.channels.get_mut(usize::from(channel)) {
+                channel.lose(last);
+            }
             Err(Reason::Storage)
         };
         match decision {
@@ -222,7 +239,7 @@ impl Gate {
                 let reply = self.done(now, channel, tag, challenge);
                 self.answer(now, &header, reply)
             }
-            Err(reason) => self.refuse(now, &header, Some(channel), reason),
+            Err(reason) => self.refuse_for_good(now, &header, tag, Some(channel), reason),
         }
     }
 
@@ -255,9 +272,9 @@ impl Gate {
             Request::Challenge => Reply::Challenge,
             Request::Status => Reply::Status(GateStatus {
                 firmware: FIRMWARE,
-                boots: self.challenger.boot,
+                boots: self.challenger.boot(),
                 channels: u8::try_from(self.channels.len()).unwrap_or(u8::MAX),
-                fault: self.fault,
+                fault: self.fault.or(self.channels.iter().any(Channel::is_lost).then_some(Fault::Storage)),
             }),
             Request::Counters => Reply::Counters(self.counters),
             Request::Channel { channel } => {
@@ -291,9 +308,6 @@ impl Gate {
         if drive.as_ref().is_some_and(|(_, values)| !channel.config.accepts(values)) {
             return Err(Reason::Range);
         }
-        if channel.repeats(asked.tag) {
-            return Ok(Decided::Reply(self.again(asked.now, number)));
-        }
         let admitted = match channel.fence().ok_or(Reason::Storage)?.admit(stamp) {
             Admitted::Refused(refused) => return Err(refused.reason.into()),
             admitted => admitted,
@@ -307,6 +321,7 @@ impl Gate {
         match admitted {
             Admitted::Current(pass) => {
                 if let Some(drive) = drive {
+                    self.leaves_room_to_store(asked.now, &drive)?;
                     let channel = self.channels.get_mut(usize::from(number)).ok_or(Reason::BadChannel)?;
                     act(channel, asked.now, pass, drive)?;
                 }
@@ -328,21 +343,22 @@ impl Gate {
     fn release(&mut self, asked: &Asked, number: u8, epoch: Epoch, token: Token) -> Result<Decided, Reason> {
         let stamp = self.stamp(asked, number, epoch, token)?;
         let channel = self.channels.get_mut(usize::from(number)).ok_or(Reason::BadChannel)?;
-        if channel.repeats(asked.tag) {
-            return Ok(Decided::Reply(self.again(asked.now, number)));
-        }
         let fence = channel.fence().ok_or(Reason::Storage)?;
         let release = fence.release(stamp).map_err(|refused| Reason::from(refused.reason))?;
         let current = fence.current() == Some(stamp);
         let challenge = self.fresh(asked, number, current)?;
-        // Safe never waits: the outputs go at once, whatever becomes of the record.
-        self.let_go(number);
-        if !current && !self.budget.allows(asked.now) {
-            return Err(Reason::Rate);
-        }
-        self.not_busy(asked.now, None)?;
-        if !current {
+        if current {
+            // Safe never waits: the outputs go at once, whatever becomes of the record.
+            self.let_go(number);
+            self.not_busy(asked.now, None)?;
+        } else {
+            // A stamp that never raised is raised and spent in one; until then the outputs are another holder's.
+            if !self.budget.allows(asked.now) {
+                return Err(Reason::Rate);
+            }
+            self.not_busy(asked.now, Some(number))?;
             self.budget.spend();
+            self.let_go(number);
         }
         Ok(pending(asked, number, challenge, Change::Release(release)))
     }
@@ -352,15 +368,19 @@ impl Gate {
         if asked.header.role != Role::Operator {
             return Err(Reason::Role);
         }
-        if channel.repeats(asked.tag) {
-            return Ok(Decided::Reply(self.again(asked.now, number)));
+        // Above such a floor no token could follow.
+        if floor >= Limits::FIRST_TOKEN - 1 {
+            return Err(Reason::Range);
         }
+        let seen = channel.record().epoch;
         let change = match channel.fence() {
             Some(fence) => Change::Epoch(fence.raise_epoch(epoch, floor).map_err(|r| Reason::from(r.reason))?),
-            None if epoch == Epoch(0) => return Err(Reason::Stale),
+            None if !self.storable || epoch == Epoch(0) => return Err(Reason::Storage),
+            None if epoch <= seen => return Err(Reason::Stale),
             None => Change::Restore(FenceRecord::floor(epoch, floor)),
         };
-        let challenge = self.fresh(asked, number, false)?;
+        // Where the fence is lost, an epoch that was set before the loss would be taken again.
+        let challenge = self.fresh(asked, number, matches!(change, Change::Restore(_)))?;
         self.let_go(number);
         self.not_busy(asked.now, None)?;
         Ok(pending(asked, number, challenge, change))
@@ -410,11 +430,19 @@ impl Gate {
     }
 
     /// No store may begin that could outlast the window of a driven channel, other than `own`, which lets go first.
-    fn not_busy(&self, now: Instant, own: Option<u8>) -> Result<(), Reason> {
+    fn not_busy(&mut self, now: Instant, own: Option<u8>) -> Result<(), Reason> {
         let busy = (self.channels.iter().enumerate())
             .filter(|(i, _)| Some(*i) != own.map(usize::from))
             .any(|(_, channel)| channel.deadline().is_some() && channel.left(now) <= self.board.worst_store);
+        self.store_wanted = if busy { Deadline::after(now, WANTED) } else { None };
         if busy { Err(Reason::Busy) } else { Ok(()) }
+    }
+
+    /// While a store waits for its turn, no drive is taken whose window is as short as a store: a holder that drives so
+    /// again and again would keep the gate busy for ever, for the operator too.
+    fn leaves_room_to_store(&self, now: Instant, drive: &Drive) -> Result<(), Reason> {
+        let wanted = self.store_wanted.is_some_and(|until| !until.is_over(now));
+        if wanted && drive.deadline.left(now) <= self.board.worst_store { Err(Reason::Busy) } else { Ok(()) }
     }
 
     fn let_go(&mut self, number: u8) {
@@ -437,6 +465,21 @@ impl Gate {
             record: channel.map_or(FenceRecord::floor(Epoch(0), 0), Channel::record),
             window_left: channel.map_or(Duration::ZERO, |channel| channel.left(now)),
         }
+    }
+
+    /// Refuses, and will refuse an identical request again.
+    fn refuse_for_good(
+        &mut self,
+        now: Instant,
+        header: &Header,
+        tag: Tag,
+        channel: Option<u8>,
+        reason: Reason,
+    ) -> Step {
+        if let Some(channel) = channel.and_then(|number| self.channels.get_mut(usize::from(number))) {
+            channel.refuse(tag, reason);
+        }
+        self.refuse(now, header, channel, reason)
     }
 
     fn refuse(&mut self, now: Instant, header: &Header, channel: Option<u8>, reason: Reason) -> Step {

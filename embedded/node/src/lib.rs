@@ -4,13 +4,14 @@
 
 mod blank;
 mod budget;
+mod challenger;
 mod channel;
 mod gate;
 mod run;
 mod store;
 
 pub use blank::Blank;
-pub use gate::{Board, Gate, Memory, Pending, Step};
+pub use gate::{Board, Gate, Memory, Pending, Remembered, Step};
 pub use run::{Node, Output, Watchdog, run};
 pub use store::{Boot, Store, StoreError};
 
@@ -23,4 +24,16 @@ use fencegate_wire::{Domain, Version};
 pub const DOMAIN: Domain = if cfg!(feature = "demonstration") { Domain::Demonstration } else { Domain::Gate };
 
 /// This firmware's version.
-pub const FIRMWARE: Version = Version(0, 1, 0);
+pub const FIRMWARE: Version = Version(
+    part(env!("CARGO_PKG_VERSION_MAJOR")),
+    part(env!("CARGO_PKG_VERSION_MINOR")),
+    part(env!("CARGO_PKG_VERSION_PATCH")),
+);
+
+/// A part of the version; one that does not fit a byte does not compile.
+const fn part(digits: &str) -> u8 {
+    match u8::from_str_radix(digits, 10) {
+        Ok(part) => part,
+        Err(_) => panic!("a part of the version is no byte"),
+    }
+}

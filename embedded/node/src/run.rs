@@ -4,6 +4,7 @@ use crate::{Blank, Board, Boot, Gate, Step, Store};
 use core::convert::Infallible;
 use embassy_futures::join::join;
 use embassy_futures::select::{Either, select};
+use embassy_futures::yield_now;
 use embassy_sync::blocking_mutex::raw::NoopRawMutex;
 use embassy_sync::channel::Channel;
 use embassy_time::Timer;
@@ -121,8 +122,13 @@ impl<R: Read, F: NorFlash, O: Output, D: Watchdog, const N: usize> Task<'_, R, F
                     for byte in bytes.iter().take(len) {
                         self.hear(gate, *byte).await;
                     }
+                    // A line that always has more to say must not keep the answers waiting.
+                    yield_now().await;
                 }
-                Either::First(Err(_)) => gate.noise(),
+                Either::First(Err(_)) => {
+                    gate.noise();
+                    yield_now().await;
+                }
                 Either::Second(()) => {}
             }
         }

@@ -4,7 +4,7 @@
 //! flash   0 ─────────────── half ─────────────── end     each half a log of records (`sequential-storage`), its wear
 //!         │     copy A        │      copy B       │      levelled over all its pages
 //!
-//! record  key        0 provisioning   1 boot counter   16+n fence of channel n
+//! record  key        0 provisioning   1 boot counter   2 stage of the provisioning   16+n fence of channel n
 //!         value      ┌────────┬──────────────────┬─────────────┐
 //!                    │ format │ body (postcard)  │ CRC-32 (LE) │
 //!                    │   1    │                  │ of both     │
@@ -18,15 +18,15 @@
 
 use core::cmp::Ordering;
 use core::ops::Range;
-use crc::{CRC_32_ISO_HDLC, Crc, NoTable};
+use crc::{CRC_32_ISO_HDLC, Crc, Digest, NoTable};
 use embedded_storage_async::nor_flash::NorFlash;
-use fencegate::{FenceRecord, Proof};
-use fencegate_wire::{MAX_CHANNELS, Provisioning};
+use fencegate::{Epoch, FenceRecord, Proof};
+use fencegate_wire::Provisioning;
 use sequential_storage::cache::Cache;
 use sequential_storage::map::{MapConfig, MapStorage};
-use serde::{Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::gate::Memory;
+use crate::gate::{Memory, Remembered};
 
 const CHECK: Crc<u32, NoTable> = Crc::<u32, NoTable>::new(&CRC_32_ISO_HDLC);
 
@@ -34,12 +34,25 @@ const CHECK: Crc<u32, NoTable> = Crc::<u32, NoTable>::new(&CRC_32_ISO_HDLC);
 const FORMAT: u8 = 1;
 const OVERHEAD: usize = 1 + 4;
 
+/// The bytes at the start of copy A within which the very first record of a provisioning lies, page header included.
+const FIRST: usize = 64;
+
 /// Bytes of the largest record, its key and what rounding to a flash word of 32 bytes adds.
 const BUFFER: usize = 1024;
 
 const PROVISIONING: u8 = 0;
 const BOOTS: u8 = 1;
+const STAGE: u8 = 2;
 const FENCE: u8 = 16;
+
+/// How far a provisioning has come. It is the first record that a board ever gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum Stage {
+    /// The records of a new gate are being written: without all of them the board is still blank.
+    Underway,
+    /// The gate has booted: whatever is missing from now on is lost.
+    Done,
+}
 
 /// Why something is not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,30 +128,39 @@ impl<F: NorFlash> Store<F> {
             Loaded::Found(provisioning) => (provisioning, true),
             // It still says who may ask; a flash that cannot be mended says nothing else that could be trusted.
             Loaded::Unmended(provisioning) => (provisioning, false),
-            Loaded::Never if self.was_never_a_gate().await => return Boot::Blank,
+            Loaded::Never | Loaded::Lost if self.was_never_a_gate().await => return Boot::Blank,
             Loaded::Never | Loaded::Lost => return Boot::Lost,
         };
-        let boots = match self.load::<u32>(BOOTS, |a, b| Some(a.cmp(b))).await {
-            Loaded::Found(boots) => boots.checked_add(1),
-            Loaded::Never => Some(1),
-            Loaded::Unmended(_) | Loaded::Lost => None,
+        let new = self.load::<Stage>(STAGE, |_, _| Some(Ordering::Less)).await == Loaded::Found(Stage::Underway);
+        let (boots, known) = match self.load::<u32>(BOOTS, |a, b| Some(a.cmp(b))).await {
+            Loaded::Found(boots) => (boots.checked_add(1), true),
+            Loaded::Never if new => (Some(1), true),
+            Loaded::Unmended(boots) => (boots.checked_add(1), false),
+            Loaded::Never | Loaded::Lost => (None, false),
         };
-        // A boot that cannot be counted could repeat the challenges of another: then no fence can be trusted either.
-        let counted = match boots {
-            Some(boots) if mended => self.put(BOOTS, &boots).await.is_ok(),
-            _ => false,
+        // A number that no other boot has had, as far as what is left of the flash differs from what it was then: two
+        // boots of one number would accept each other's challenges.
+        let boots = match boots {
+            Some(boots) => boots,
+            None => self.fingerprint().await,
         };
+        let mut storable = mended && self.put(BOOTS, &boots).await.is_ok();
+        if new {
+            storable = storable && self.put(STAGE, &Stage::Done).await.is_ok();
+        }
+        let trusted = storable && known;
         let mut records = heapless::Vec::new();
         for channel in 0..provisioning.channels.len() {
             let key = FENCE + u8::try_from(channel).unwrap_or(u8::MAX - FENCE);
             let record = match self.load::<FenceRecord>(key, FenceRecord::order).await {
-                Loaded::Found(record) if counted => Some(record),
+                Loaded::Found(record) if trusted => Remembered::Fence(record),
+                Loaded::Found(record) | Loaded::Unmended(record) => Remembered::Lost(record),
                 // Provisioning wrote a first record for every channel: none is lost storage, and not a fresh gate.
-                _ => None,
+                Loaded::Never | Loaded::Lost => Remembered::Lost(FenceRecord::floor(Epoch(0), 0)),
             };
             let _ = records.push(record); // as many as there are channels
         }
-        Boot::Gate(provisioning, Memory { boots: boots.unwrap_or(u32::MAX), records })
+        Boot::Gate(provisioning, Memory { boots, storable, records })
     }
 
     /// Stores where a channel's fence stands. The proof is made of what was read back.
@@ -156,27 +178,57 @@ impl<F: NorFlash> Store<F> {
     /// # Errors
     /// [`StoreError`]; the board is then as blank as before.
     pub async fn provision(&mut self, provisioning: &Provisioning) -> Result<(), StoreError> {
+        self.put(STAGE, &Stage::Underway).await?;
         for (channel, config) in (0..).zip(&provisioning.channels) {
             let _ = self.put_fence(channel, FenceRecord::floor(config.epoch, config.floor)).await?;
         }
         self.put(PROVISIONING, provisioning).await.map(|_| ())
     }
 
-    /// Whether no record is there that only a running gate writes, and none that cannot be read.
+    /// Whether the board is blank: its flash erased, or a first provisioning cut before its end. Damage of any kind makes
+    /// no blank board of a gate: it would obey the factory key.
     async fn was_never_a_gate(&mut self) -> bool {
-        for copy in [Copy::A, Copy::B] {
-            if self.get::<u32>(copy, BOOTS).await != Found::Missing {
-                return false;
-            }
-            for channel in (FENCE..).take(MAX_CHANNELS) {
-                match self.get::<FenceRecord>(copy, channel).await {
-                    Found::Missing => {}
-                    Found::Value(record) if record.holder.is_none() => {}
-                    Found::Value(_) | Found::Damaged => return false,
-                }
-            }
+        let (a, b) = (self.range(Copy::A), self.range(Copy::B));
+        let after_first = a.start.saturating_add(u32::try_from(FIRST).unwrap_or(0))..a.end;
+        let (rest_of_a, of_b) = (self.is_erased(after_first).await, self.is_erased(b.clone()).await);
+        if rest_of_a && of_b {
+            return true; // nothing, or the first record of all, torn
         }
-        true
+        let after_first = b.start.saturating_add(u32::try_from(FIRST).unwrap_or(0))..b.end;
+        let underway = Found::Value(Stage::Underway);
+        let begun_in_b = self.get::<Stage>(Copy::B, STAGE).await == underway || self.is_erased(after_first).await;
+        begun_in_b
+            && self.get::<Stage>(Copy::A, STAGE).await == underway
+            && self.get::<u32>(Copy::A, BOOTS).await == Found::Missing
+            && self.get::<u32>(Copy::B, BOOTS).await == Found::Missing
+    }
+
+    async fn is_erased(&mut self, range: Range<u32>) -> bool {
+        self.fold(range, true, |erased, bytes| erased && bytes.iter().all(|byte| *byte == 0xff)).await == Some(true)
+    }
+
+    /// A number made of everything that the flash holds, in the upper half of what a boot counter can be.
+    async fn fingerprint(&mut self) -> u32 {
+        let whole = 0..self.range(Copy::B).end;
+        let digest = self.fold(whole, CHECK.digest(), |mut digest, bytes| {
+            digest.update(bytes);
+            digest
+        });
+        digest.await.map_or(u32::MAX, Digest::<u32, NoTable>::finalize) | (1 << 31)
+    }
+
+    /// Folds `step` over the bytes of `range`; `None` where the flash cannot be read.
+    async fn fold<T>(&mut self, range: Range<u32>, start: T, step: impl Fn(T, &[u8]) -> T) -> Option<T> {
+        let mut value = start;
+        let mut at = range.start;
+        while at < range.end {
+            let len = (range.end - at).min(u32::try_from(BUFFER).unwrap_or(1));
+            let bytes = self.buffer.get_mut(..usize::try_from(len).ok()?)?;
+            self.flash.read(at, bytes).await.ok()?;
+            value = step(value, bytes);
+            at += len;
+        }
+        Some(value)
     }
 
     /// The later of the two copies, written to both where they differ or one is damaged.

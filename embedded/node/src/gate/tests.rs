@@ -37,7 +37,7 @@ struct Bench {
     gate: Gate,
     now: u64,
     nonce: u64,
-    flash: Vec<Option<FenceRecord>>,
+    flash: Vec<Remembered>,
     storing: Option<u64>,
     line: Vec<Vec<u8>>,
 }
@@ -48,19 +48,19 @@ fn holder(name: &str) -> Role {
 
 impl Bench {
     fn new() -> Self {
-        let flash = vec![Some(FenceRecord::floor(Epoch(0), 0)); 3];
+        let flash = vec![Remembered::Fence(FenceRecord::floor(Epoch(0), 0)); 3];
         Self { gate: Self::boot(1, &flash, 0), now: 0, nonce: 0, flash, storing: Some(1), line: vec![] }
     }
 
-    fn boot(boots: u32, flash: &[Option<FenceRecord>], now: u64) -> Gate {
-        let memory = Memory { boots, records: flash.iter().copied().collect() };
+    fn boot(boots: u32, flash: &[Remembered], now: u64) -> Gate {
+        let memory = Memory { boots, storable: true, records: flash.iter().copied().collect() };
         let board = Board { outputs: 4, worst_store: WORST_STORE };
         Gate::new(provisioning(), &memory, board, Instant::from_micros(now))
     }
 
     /// A power cut: the clock begins again, the flash stays.
     fn power_cut(&mut self) {
-        let boots = self.gate.challenger.boot + 1;
+        let boots = self.gate.challenger.boot() + 1;
         self.now = 0;
         self.gate = Self::boot(boots, &self.flash, 0);
     }
@@ -91,7 +91,7 @@ impl Bench {
         if let Step::Store(pending) = step {
             let proof = self.storing.map(|takes| {
                 self.now += takes;
-                self.flash[usize::from(pending.channel())] = Some(pending.record());
+                self.flash[usize::from(pending.channel())] = Remembered::Fence(pending.record());
                 Proof::read_back(pending.record())
             });
             self.gate.poll(Instant::from_micros(self.now));
@@ -342,6 +342,52 @@ fn raises_have_a_budget_and_acting_has_none() {
     assert_eq!(b.ask(holder("a"), raise(0, 6)), None);
 }
 
+/// What was refused is refused: a copy of the frame that the line still holds is not done when the reason has passed.
+#[test]
+fn a_refused_frame_is_not_done_later() {
+    let mut b = Bench::new();
+    for token in 1..=5 {
+        assert_eq!(b.ask(holder("a"), raise(0, token)), None);
+    }
+    let challenge = b.challenge(holder("a"));
+    let frame = b.seal(holder("a"), Some(challenge), drive(0, 6, 60_000, &[1]));
+    assert_eq!(verdict(&b.send(holder("a"), frame.clone()).unwrap().reply), Some(Reason::Rate));
+    b.at(11_000);
+    assert_eq!(verdict(&b.send(holder("a"), frame).unwrap().reply), Some(Reason::Rate));
+    assert_eq!(b.pins()[0], 0);
+    assert_eq!(b.ask(holder("a"), drive(0, 6, 60_000, &[1])), None, "asked anew it is done");
+}
+
+#[test]
+fn a_refused_release_moves_nobody_elses_output() {
+    let mut b = Bench::new();
+    for token in 1..=5 {
+        assert_eq!(b.ask(holder("a"), raise(0, token)), None);
+    }
+    assert_eq!(b.ask(holder("a"), drive(0, 5, 10_000, &[1])), None);
+    assert_eq!(b.ask(holder("b"), release(0, 6)), Some(Reason::Rate));
+    assert_eq!(b.pins()[0], 1);
+}
+
+/// A holder that drives with windows as short as a store does not keep everybody else's stores waiting for ever.
+#[test]
+fn short_windows_do_not_keep_the_gate_busy_for_ever() {
+    let mut b = Bench::new();
+    assert_eq!(b.ask(holder("a"), raise(0, 1)), None);
+    let epoch = Request::Epoch { channel: 2, epoch: Epoch(1), floor: 0 };
+    let mut tries = 0;
+    loop {
+        b.ask(holder("a"), drive(0, 1, 24, &[1]));
+        if b.ask(Role::Operator, epoch.clone()).is_none() {
+            break;
+        }
+        tries += 1;
+        assert!(tries < 10, "busy for ever");
+        b.now += 10 * MS;
+    }
+    assert_eq!(b.ask(holder("a"), drive(0, 1, 24, &[1])), None, "and drives on afterwards");
+}
+
 #[test]
 fn no_store_begins_that_could_outlast_another_channels_window() {
     let mut b = Bench::new();
@@ -371,18 +417,64 @@ fn storage_that_fails_is_lost_until_the_operator_sets_an_epoch() {
     b.storing = None;
     assert_eq!(b.ask(holder("a"), drive(0, 33, 2_000, &[1])), Some(Reason::Storage));
     assert_eq!((b.pins(), b.status(0).state), (vec![0, 0, 1, 0], ChannelState::Fault), "the other channel goes on");
+    let frame = b.seal(Role::Observer, None, Request::Status);
+    let status = b.send(Role::Observer, frame).unwrap().reply;
+    assert!(matches!(status, Reply::Status(GateStatus { fault: Some(Fault::Storage), .. })), "{status:?}");
     b.storing = Some(1);
     assert_eq!(b.ask(holder("a"), drive(0, 34, 2_000, &[1])), Some(Reason::Storage), "no waiting cures it");
-    assert_eq!(b.ask(Role::Operator, Request::Epoch { channel: 0, epoch: Epoch(0), floor: 0 }), Some(Reason::Stale));
+    assert_eq!(b.ask(Role::Operator, Request::Epoch { channel: 0, epoch: Epoch(0), floor: 0 }), Some(Reason::Storage));
     assert_eq!(b.ask(Role::Operator, Request::Epoch { channel: 0, epoch: Epoch(700_000), floor: 9 }), None);
     assert_eq!(b.ask(holder("a"), raise(0, 35)), Some(Reason::Stale));
     assert_eq!(b.status(0).state, ChannelState::Safe);
 }
 
+/// What was recorded before the loss is of no use after it: neither the operator's epoch nor a repetition.
+#[test]
+fn nothing_recorded_before_a_loss_restores_what_was_lost() {
+    let mut b = Bench::new();
+    let epoch = |epoch| Request::Epoch { channel: 0, epoch: Epoch(epoch), floor: 0 };
+    let challenge = b.challenge(Role::Operator);
+    let unsent = b.seal(Role::Operator, Some(b.gate.challenger.last()), epoch(9));
+    let recorded = b.seal(Role::Operator, Some(challenge), epoch(5));
+    assert_eq!(verdict(&b.send(Role::Operator, recorded.clone()).unwrap().reply), None);
+    let in_5 = |token| Request::Raise { channel: 0, epoch: Epoch(5), token: Token::new(token).unwrap() };
+    assert_eq!(b.ask(holder("a"), in_5(33)), None);
+    let challenge = b.challenge(holder("b"));
+    let raised = b.seal(holder("b"), Some(challenge), in_5(34));
+    assert_eq!(verdict(&b.send(holder("b"), raised.clone()).unwrap().reply), None);
+    b.storing = None;
+    assert_eq!(b.ask(holder("b"), in_5(35)), Some(Reason::Storage));
+    b.storing = Some(1);
+    for (role, frame, reason) in [
+        (Role::Operator, recorded, Reason::Stale), // the lost fence was last seen in epoch 5
+        (Role::Operator, unsent, Reason::Replay),
+        (holder("b"), raised, Reason::Storage),
+    ] {
+        assert_eq!(verdict(&b.send(role, frame).unwrap().reply), Some(reason));
+        assert_eq!(b.status(0).state, ChannelState::Fault);
+    }
+    assert_eq!(b.ask(Role::Operator, epoch(6)), None);
+    assert_eq!(b.ask(holder("a"), in_5(33)), Some(Reason::Stale));
+}
+
+#[test]
+fn a_flash_that_cannot_be_written_takes_no_epoch_either() {
+    let mut b = Bench::new();
+    let memory = Memory {
+        boots: 1 << 31,
+        storable: false,
+        records: core::iter::repeat_n(Remembered::Lost(FenceRecord::floor(Epoch(0), 0)), 3).collect(),
+    };
+    let board = Board { outputs: 4, worst_store: WORST_STORE };
+    b.gate = Gate::new(provisioning(), &memory, board, Instant::from_micros(0));
+    assert_eq!(b.ask(Role::Operator, Request::Epoch { channel: 0, epoch: Epoch(1), floor: 0 }), Some(Reason::Storage));
+    assert_eq!(b.ask(holder("a"), drive(0, 1, 1_000, &[1])), Some(Reason::Storage));
+}
+
 #[test]
 fn a_channel_without_a_record_is_lost_storage_and_no_fresh_gate() {
     let mut b = Bench::new();
-    b.flash[0] = None;
+    b.flash[0] = Remembered::Lost(FenceRecord::floor(Epoch(0), 0));
     b.power_cut();
     assert_eq!(b.status(0).state, ChannelState::Fault);
     assert_eq!(b.ask(holder("a"), raise(0, 1)), Some(Reason::Storage));

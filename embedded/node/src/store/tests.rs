@@ -1,6 +1,24 @@
 //! The store under power cuts at every byte and damage at every word.
 
 use super::*;
+
+/// The fence of a channel, unless it is lost.
+fn trusted(memory: &Memory, channel: usize) -> Option<FenceRecord> {
+    match memory.records[channel] {
+        Remembered::Fence(record) => Some(record),
+        Remembered::Lost(_) => None,
+    }
+}
+
+/// Whether no channel's fence is lost.
+fn all_trusted(memory: &Memory) -> bool {
+    memory.records.iter().all(|record| matches!(record, Remembered::Fence(_)))
+}
+
+fn all_lost(memory: &Memory) -> bool {
+    memory.records.iter().all(|record| matches!(record, Remembered::Lost(_)))
+}
+
 use embassy_futures::block_on;
 use embedded_storage_async::nor_flash::{ErrorType, NorFlashError, NorFlashErrorKind, ReadNorFlash};
 use fencegate::{Duration, Epoch, HolderId, Stamp, Token};
@@ -134,7 +152,7 @@ fn a_gate_remembers_and_counts_its_boots() {
     assert_eq!(block_on(store.put_fence(1, record(33))).unwrap(), Proof::read_back(record(33)));
     let (second, _) = memory(store.flash);
     assert_eq!((first.boots, second.boots), (1, 2));
-    assert_eq!(second.records[..], [Some(FenceRecord::floor(Epoch(0), 0)), Some(record(33))]);
+    assert_eq!(second.records[..], [FenceRecord::floor(Epoch(0), 0), record(33)].map(Remembered::Fence));
 }
 
 #[test]
@@ -152,7 +170,7 @@ fn a_cut_at_any_byte_of_the_provisioning_leaves_a_blank_board_or_a_gate() {
             Boot::Blank => assert!(!finished, "cut after {power} bytes"),
             Boot::Gate(found, memory) => {
                 assert_eq!(found, provisioning());
-                assert!(memory.records.iter().all(Option::is_some), "cut after {power} bytes");
+                assert!(all_trusted(&memory), "cut after {power} bytes");
             }
             Boot::Lost => panic!("cut after {power} bytes"),
         }
@@ -160,6 +178,21 @@ fn a_cut_at_any_byte_of_the_provisioning_leaves_a_blank_board_or_a_gate() {
             break;
         }
         power += 1;
+    }
+}
+
+#[test]
+fn a_cut_at_any_byte_of_the_first_boot_loses_nothing() {
+    let flash = provisioned();
+    for power in 0.. {
+        let mut store = Store::new(Nor { power, ..flash.clone() });
+        let _ = block_on(store.boot());
+        let whole = store.flash.power > 0;
+        let (found, _) = memory(store.flash);
+        assert!(found.storable && all_trusted(&found), "cut after {power} bytes");
+        if whole {
+            break;
+        }
     }
 }
 
@@ -174,7 +207,7 @@ fn a_cut_at_any_byte_of_a_raise_leaves_the_old_record_or_the_new_one() {
             let mut store = Store::new(Nor { power, ..flash.clone() });
             let acknowledged = block_on(store.put_fence(0, record(token))).is_ok();
             let (found, _) = memory(store.flash.clone());
-            let found = found.records[0].map_or(u64::MAX, |r| r.token);
+            let found = trusted(&found, 0).map_or(u64::MAX, |r| r.token);
             let allowed = if acknowledged { token..=token } else { token - 1..=token };
             assert!(allowed.contains(&found), "token {found} after a raise to {token} cut after {power} bytes");
             if acknowledged {
@@ -200,8 +233,8 @@ fn a_cut_during_the_mending_boot_takes_nothing_back() {
         let mut store = Store::new(Nor { power, ..torn.clone() });
         let Boot::Gate(_, reported) = block_on(store.boot()) else { panic!("cut after {power} bytes") };
         let whole = store.flash.power > 0;
-        let later = memory(store.flash).0.records[0].unwrap().token;
-        let reported = reported.records[0].map_or(0, |r| r.token);
+        let later = trusted(&memory(store.flash).0, 0).unwrap().token;
+        let reported = trusted(&reported, 0).map_or(0, |r| r.token);
         assert!(later >= reported.max(1), "{reported} was reported, then {later}, cut after {power} bytes");
         if whole {
             assert_eq!(reported, 2);
@@ -227,7 +260,7 @@ fn no_damage_to_one_copy_brings_an_older_stamp_back() {
                 match boot(damaged).0 {
                     // A channel without a record is refused as lost storage, which is safe.
                     Boot::Gate(_, memory) => {
-                        assert!(memory.records[0].is_none_or(|found| found.token == 5), "bit {bit} of byte {at}");
+                        assert!(trusted(&memory, 0).is_none_or(|found| found.token == 5), "bit {bit} of byte {at}");
                     }
                     Boot::Lost => {}
                     Boot::Blank => panic!("bit {bit} of byte {at} made a blank board of a gate"),
@@ -247,11 +280,11 @@ fn a_lost_half_is_mended_from_the_other() {
         let mut erased = flash.clone();
         erased.bytes[half..half + PAGE * PAGES / 2].fill(0xff);
         let (found, mended) = memory(erased);
-        assert_eq!(found.records[0], Some(record(9)));
+        assert_eq!(trusted(&found, 0), Some(record(9)));
         let mut other = mended;
         let rest = PAGE * PAGES / 2 - half;
         other.bytes[rest..rest + PAGE * PAGES / 2].fill(0xff);
-        assert_eq!(memory(other).0.records[0], Some(record(9)), "it was written to both");
+        assert_eq!(trusted(&memory(other).0, 0), Some(record(9)), "it was written to both");
     }
 }
 
@@ -270,13 +303,75 @@ fn a_truncated_flash_still_knows_its_keys_and_trusts_nothing_else() {
         match boot(truncated).0 {
             Boot::Gate(_, memory) => {
                 answering += 1;
-                assert!(memory.records.iter().all(Option::is_none), "{len} bytes");
+                assert!(all_lost(&memory), "{len} bytes");
             }
             Boot::Lost => {}
             Boot::Blank => panic!("{len} bytes made a blank board of a gate"),
         }
     }
     assert!(answering > 0);
+}
+
+/// Damage to both copies at once: whatever it is, the board does not come up blank, where it would obey the factory key,
+/// and no fence is believed that was older than the last.
+#[test]
+fn no_damage_to_both_copies_makes_a_blank_board_of_a_gate() {
+    let (_, flash) = memory(provisioned());
+    let mut store = Store::new(flash);
+    let _ = block_on(store.put_fence(0, record(7))).unwrap();
+    let (_, flash) = memory(store.flash);
+    let half = PAGE * PAGES / 2;
+    let mut random = 0x2545_f491_4f6c_dd1d_u64;
+    let mut noise = move || {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        random.to_le_bytes()[3]
+    };
+    let mut damages: Vec<Vec<u8>> = vec![];
+    for len in [1, 16, 64, 100, 200, 300, 500, 1_000, PAGE, half] {
+        for fill in [Some(0x00), Some(0xff), None] {
+            let mut bytes = flash.bytes.clone();
+            for at in (0..len).chain(half..half + len) {
+                bytes[at] = fill.unwrap_or_else(&mut noise);
+            }
+            damages.push(bytes);
+        }
+    }
+    damages.push((0..PAGE * PAGES).map(|_| noise()).collect());
+    damages.push(vec![0; PAGE * PAGES]);
+    let erased = vec![0xff; PAGE * PAGES];
+    for bytes in damages.into_iter().filter(|bytes| *bytes != erased) {
+        match boot(Nor { bytes, power: usize::MAX }).0 {
+            Boot::Gate(_, memory) => assert!(trusted(&memory, 0).is_none_or(|found| found == record(7))),
+            Boot::Lost => {}
+            Boot::Blank => panic!("a blank board"),
+        }
+    }
+}
+
+/// The boot counter lost in both copies: no fence is trusted, and the new count is none that was.
+#[test]
+fn a_lost_boot_counter_is_a_loss_and_begins_where_none_was() {
+    let (first, mut flash) = memory(provisioned());
+    let mut counts = vec![first.boots];
+    for _ in 0..5 {
+        let mut store = Store::new(flash);
+        for copy in [Copy::A, Copy::B] {
+            let range = store.range(copy);
+            let config = MapConfig::try_new(range).unwrap();
+            let mut map = MapStorage::<u8, _, _>::new(&mut store.flash, config, Cache::new_uncached());
+            block_on(map.store_item(&mut [0; 64], &BOOTS, &&[0xaa_u8; 9][..])).unwrap();
+        }
+        let (lost, after) = memory(store.flash);
+        assert!(lost.storable && all_lost(&lost));
+        assert!(!counts.contains(&lost.boots), "{} again", lost.boots);
+        counts.push(lost.boots);
+        let (next, after) = memory(after);
+        assert_eq!(next.boots, lost.boots + 1);
+        counts.push(next.boots);
+        flash = after;
+    }
 }
 
 #[test]
