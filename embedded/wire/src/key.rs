@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! root ──HMAC("holder" ‖ instance ‖ name)──▶ base key of one holder ──┐
-//!   └───HMAC("observer" ‖ instance ‖ 0)────▶ base key of observers ───┼──HMAC("request" ‖ domain)──▶ towards the gate
-//! operator ─HMAC("operator" ‖ instance ‖ 0)▶ base key of the operator ┘  HMAC("answer" ‖ domain)───▶ from the gate
+//!   └───HMAC("observer" ‖ instance)────────▶ base key of observers ───┼──HMAC("request" ‖ domain)──▶ towards the gate
+//! operator ─HMAC("operator" ‖ instance)────▶ base key of the operator ┘  HMAC("answer" ‖ domain)───▶ from the gate
 //! ```
 
 use fencegate::HolderId;

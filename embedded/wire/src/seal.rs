@@ -1,17 +1,4 @@
-//! Sealing: a header, a body and a tag that proves who sent both.
-//!
-//! ```text
-//! offset  bytes  field
-//!      0      1  protocol version: 1
-//!      1      1  direction (bit 7: answer) and role: 1 holder, 2 operator, 3 observer
-//!      2      1  key id, for rotation: 0
-//!      3      8  gate identity
-//!     11     16  holder, zero-padded; zeros for the other roles
-//!     27      8  nonce of the request; its answer repeats it
-//!     35      n  body, postcard
-//!   35+n     16  tag: HMAC-SHA256 over everything before it, cut to 16 bytes
-//!   51+n      4  check value: CRC-32 over everything before it, little-endian
-//! ```
+//! Sealing: a header, a body and a tag that proves who sent both. The layout is drawn in `PROTOCOL.md`.
 
 use crate::frame::{self, Frame, MAX_PAYLOAD, Noise};
 use crate::key::{BaseKey, DirectionKeys, Domain, Key, Role};
@@ -247,6 +234,25 @@ mod tests {
         assert_eq!((verified.header(), verified.tag()), (&header(), tag));
         assert_eq!(verified.body(), Some((1_u8, -5_i32, u64::MAX)));
         assert_eq!(verified.body::<(u8, i32)>(), None, "a body that says more than we read is not ours to act on");
+    }
+
+    /// The bytes that PROTOCOL.md shows: an older gate and a newer host agree on them for ever.
+    #[test]
+    fn a_frame_has_the_documented_bytes() {
+        use crate::message::{Challenge, Request, Sealed};
+        use fencegate::{Duration, Epoch, Token};
+        let request = Request::Drive {
+            channel: 0,
+            epoch: Epoch(0),
+            token: Token::new(34).unwrap(),
+            window: Duration::from_secs(2),
+            values: [1].into_iter().collect(),
+        };
+        let sealed = Sealed { challenge: Some(Challenge { boot: 1, tick: 1_000_000 }), request };
+        let (frame, _) = seal(&header(), &KEY, &sealed).unwrap();
+        let hex = frame.iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"));
+        let documented = include_str!("../PROTOCOL.md").split("```hex\n").nth(1).unwrap().split("```").next().unwrap();
+        assert_eq!(hex, documented.replace(['\n', ' '], ""));
     }
 
     #[test]
