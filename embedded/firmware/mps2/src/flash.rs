@@ -16,9 +16,7 @@
 
 use core::ffi::CStr;
 
-use embedded_storage_async::nor_flash::{
-    ErrorType, MultiwriteNorFlash, NorFlash, NorFlashError, NorFlashErrorKind, ReadNorFlash,
-};
+use embedded_storage_async::nor_flash::{ErrorType, NorFlash, NorFlashError, NorFlashErrorKind, ReadNorFlash};
 use semihosting::{
     experimental::env,
     fs::{self, File, OpenOptions},
@@ -153,9 +151,6 @@ impl NorFlash for Flash {
         Ok(())
     }
 }
-
-/// Honest: a word can be programmed again, and what was there is kept by the AND.
-impl MultiwriteNorFlash for Flash {}
 
 /// Writes `len` erased bytes, a multiple of [`CHUNK`].
 fn write_erased(file: &mut File, len: usize) -> io::Result<()> {

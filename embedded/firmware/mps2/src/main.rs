@@ -21,9 +21,9 @@ use fencegate_node::{Duration, Node};
 
 use crate::board::Board;
 
-/// The longest that storing a record takes: a dozen writes to a file of the host, two erased pages among them, at 11 µs
-/// a call measured, and room for a busy host.
-const WORST_STORE: Duration = Duration::from_millis(20);
+/// The longest that storing a record takes. Both logs are walked several times, each read a file of the host opened
+/// anew: 8 ms in the middle of 2,000 measured, 50 ms the longest on a busy host; three times that.
+const WORST_STORE: Duration = Duration::from_millis(150);
 
 #[cortex_m_rt::entry]
 fn main() -> ! {

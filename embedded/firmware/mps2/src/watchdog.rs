@@ -7,7 +7,6 @@
 //! twice as long when that handler is what broke.
 //!
 //! A reset leaves the outputs low: the LED register is cleared by it, and the start-up code clears it again.
-
 //!
 //! **Not so on a board:** the emulator's host is no real-time system. It may not run the emulator for some milliseconds,
 //! and then the alarm and the watchdog are due at once, with the watchdog the winner. So a feed gives [`LEAST_US`] at
@@ -18,7 +17,7 @@ use fencegate_node::Duration;
 use crate::regs::{self, CLOCK_HZ};
 
 /// The least time between a feed and the reset, longer than the host's scheduler usually leaves the emulator alone.
-const LEAST_US: u64 = 50_000;
+const LEAST_US: u64 = 100_000;
 
 /// The watchdog. It exists once, and once started it cannot be stopped.
 pub(crate) struct Watchdog {
