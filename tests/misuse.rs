@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::process::CommandExt;
 use std::process::Stdio;
 
 /// One sentence on standard error and nothing else.
@@ -159,15 +160,31 @@ fn a_truncated_flash_file() {
 }
 
 #[test]
-fn a_flash_file_without_its_key_and_a_key_without_its_flash_file() {
+fn a_flash_file_without_its_key_is_no_gate_and_a_key_without_its_flash_file_is_an_old_one() {
     let folder = EmulatedGate::new().power_cut();
     let (flash, key) = (folder.path().join("gate.flash"), folder.path().join("gate.key"));
     let start = || Said::by(EmulatedGate::command(&flash).stderr(Stdio::piped()));
     let kept = fs::read(&key).unwrap();
     fs::remove_file(&key).unwrap();
     assert!(start().err.contains("gate.key"));
-    fs::write(&key, kept).unwrap();
+    fs::write(&key, &kept).unwrap();
     fs::remove_file(&flash).unwrap();
-    let said = start();
-    assert!(said.status != 0 && said.err.contains("gate.flash"), "{said:?}");
+    let gate = EmulatedGate::on(folder);
+    assert_ne!(fs::read(gate.key_file()).unwrap(), kept, "a new gate has new keys");
+    assert_eq!(gate.ask("status").1["boots"], 1);
+}
+
+/// Killed at any moment of its first start, a gate begins again or goes on; it is never in nobody's hands.
+#[test]
+fn a_first_start_that_is_cut_goes_on_at_the_next() {
+    for ms in [50, 120, 170, 220, 300, 400] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut first = EmulatedGate::command(&folder.path().join("gate.flash")).process_group(0).spawn().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(ms));
+        let group = format!("-{}", first.id());
+        std::process::Command::new("kill").args(["-s", "KILL", "--", &group]).status().unwrap();
+        first.wait().unwrap();
+        let gate = EmulatedGate::on(folder);
+        gate.done("raise --channel 0 --token 1 --holder a");
+    }
 }

@@ -16,6 +16,8 @@ pub fn build_with(root: &Path, board: &str, arguments: &[&str]) -> Result<PathBu
     // In the board's folder, where its `.cargo/config.toml` names target and linker scripts.
     let mut cargo = workspace::cargo(&root.join("embedded/firmware").join(board));
     cargo.args(["build", "--release", "--message-format", "json-render-diagnostics"]).args(arguments);
+    // Beside those of the board's own configuration.
+    cargo.args(["--config", &workspace::same_paths(root, "thumbv7m-none-eabi")]);
     let name = if arguments.is_empty() {
         format!("building the firmware for {board}")
     } else {

@@ -5,10 +5,10 @@ use crate::{firmware, setup, step, workspace};
 use anyhow::{Context, Result, bail, ensure};
 use fencegate_host::fencegate::{Deadline, Duration};
 use fencegate_host::wire::{BaseKey, Credential, Domain, GateId, Provisioning, Role};
-use fencegate_host::{Existing, GateClient, KeyFile, bridge, clock, emulator, provision};
-use std::fs;
+use fencegate_host::{CallError, Existing, GateClient, KeyFile, Secret, Status, bridge, clock, emulator, provision};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::{fmt, fs};
 use tokio::net::{TcpListener, UnixStream};
 
 /// How long a gate may take from its first instruction to its first answer.
@@ -72,58 +72,109 @@ impl Gate {
     /// Boots `elf` from the flash file, which a new gate is provisioned into if it does not exist, and waits until it
     /// answers to its operator's key. `lateness` is L of a new one.
     pub async fn boot(elf: &Path, flash: &Path, image: Image, lateness: Duration) -> Result<Self> {
+        ensure!(!flash.is_dir(), "flash: {} is a folder: name a file", flash.display());
         let key_file = key_file(flash);
+        // The keys of a gate that is not ready yet: whatever cuts the first start, the next one goes on with them.
+        let unready = key_file.with_extension("key.new");
         let new = !flash.exists();
-        ensure!(
-            !new || !key_file.exists(),
-            "flash: {} is not there, and {} is: put the flash file back, or remove the key file for a new gate",
-            flash.display(),
-            key_file.display()
-        );
+        let keys = if new {
+            None
+        } else if unready.exists() {
+            Some(KeyFile::read(&unready)?)
+        } else {
+            Some(KeyFile::read(&key_file).context("the gate's key file lies beside its flash file")?)
+        };
         if let Some(warning) = truncated(flash) {
             step::warn(&warning);
         }
         let mut board = Emulator::boot(elf, flash).await?;
         let mut line = board.serial()?;
-        if new && let Err(error) = provision_new(&mut line, &key_file, image, lateness).await {
-            // Half a gate is none: the next start begins anew.
-            board.power_cut().await?;
-            let _ = fs::remove_file(flash);
-            let _ = fs::remove_file(&key_file);
-            return Err(error);
+        let keys = match keys {
+            // A flash file that does not exist is a new gate, whatever key file an older one has left.
+            None => provision_new(&mut line, None, &unready, image, lateness).await?,
+            Some(keys) => match wait_for(&mut line, &keys).await {
+                Ok(()) => keys,
+                Err(NotReady::Blank) if unready.exists() => {
+                    provision_new(&mut line, Some(keys), &unready, image, lateness).await?
+                }
+                Err(why) => bail!("{} holds no gate that answers to {}: {why}", flash.display(), key_file.display()),
+            },
+        };
+        if unready.exists() {
+            if let Err(why) = wait_for(&mut line, &keys).await {
+                bail!("the new gate in {} does not answer: {why}", flash.display());
+            }
+            fs::rename(&unready, &key_file).with_context(|| format!("writing {}", key_file.display()))?;
         }
-        let keys = KeyFile::read(&key_file).context("the gate's key file lies beside its flash file")?;
-        let (flash, key_file) = (flash.display(), key_file.display());
-        wait_for(&mut line, &keys)
-            .await
-            .with_context(|| format!("{flash} holds no gate that answers to {key_file}"))?;
         Ok(Self { board, line, keys })
     }
 }
 
-/// Provisions a new gate: the key file first, since a gate without one is lost.
-async fn provision_new(line: &mut UnixStream, key_file: &Path, image: Image, lateness: Duration) -> Result<()> {
-    let provisioning = Provisioning { lateness, ..emulator()? };
-    KeyFile::of(&provisioning, image.domain()).write(key_file, Existing::Keep)?;
-    provision(line, &provisioning, image.domain(), soon()?).await.context("provisioning the new gate")?;
-    Ok(())
+/// Provisions a new gate, with `keys` where an earlier start has come that far: the key file first, since a gate without
+/// one is lost.
+async fn provision_new(
+    line: &mut UnixStream,
+    keys: Option<KeyFile>,
+    unready: &Path,
+    image: Image,
+    lateness: Duration,
+) -> Result<KeyFile> {
+    let mut provisioning = Provisioning { lateness, ..emulator()? };
+    if let Some(KeyFile { gate, secret: Secret::Root(keys), .. }) = keys {
+        (provisioning.gate, provisioning.keys) = (gate, keys);
+    }
+    KeyFile::of(&provisioning, image.domain()).write(unready, Existing::Replace)?;
+    provision(line, &provisioning, image.domain(), soon()?).await.context("provisioning the new gate")
+}
+
+/// Why a gate does not answer to its key.
+#[derive(Debug)]
+enum NotReady {
+    /// The board was never provisioned.
+    Blank,
+    /// It was, and what it was provisioned with is lost.
+    Lost,
+    /// Something else.
+    Silent(anyhow::Error),
+}
+
+impl fmt::Display for NotReady {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Blank => f.write_str("the flash is blank; remove both files for a new gate"),
+            Self::Lost => f.write_str(
+                "its identity and keys are lost from the flash; put a copy of it back, or remove both files for a new \
+                 gate",
+            ),
+            Self::Silent(error) => write!(f, "{error:#}"),
+        }
+    }
+}
+
+impl From<anyhow::Error> for NotReady {
+    fn from(error: anyhow::Error) -> Self {
+        Self::Silent(error)
+    }
 }
 
 /// Waits until the gate answers to its key, or the board says that it is none any more.
-async fn wait_for(line: &mut UnixStream, keys: &KeyFile) -> Result<()> {
+async fn wait_for(line: &mut UnixStream, keys: &KeyFile) -> Result<(), NotReady> {
     let factory = Credential::new(GateId::FACTORY, Role::Operator, &BaseKey::FACTORY, keys.domain);
     let give_up = soon()?;
     loop {
-        let Err(error) = GateClient::new(&mut *line, keys.reader())?.status(within(ONE_ANSWER)?).await else {
-            return Ok(());
-        };
-        match GateClient::new(&mut *line, factory.clone())?.status(within(ONE_ANSWER)?).await {
-            Ok(blank) if blank.fault.is_some() => bail!("the gate's identity and keys are lost from this flash"),
-            Ok(_) => bail!("this flash is blank"),
-            Err(_) if give_up.is_over(clock::now()) => return Err(error.into()),
+        let Err(error) = ask(line, keys.reader()).await? else { return Ok(()) };
+        match ask(line, factory.clone()).await? {
+            Ok(Status { fault: None, .. }) => return Err(NotReady::Blank),
+            Ok(_) => return Err(NotReady::Lost),
+            Err(_) if give_up.is_over(clock::now()) => return Err(NotReady::Silent(error.into())),
             Err(_) => {}
         }
     }
+}
+
+/// One question to whoever answers to `credential`.
+async fn ask(line: &mut UnixStream, credential: Credential) -> Result<Result<Status, CallError>> {
+    Ok(GateClient::new(line, credential)?.status(within(ONE_ANSWER)?).await)
 }
 
 fn within(span: Duration) -> Result<Deadline> {

@@ -102,7 +102,18 @@ enum Board {
 }
 
 fn main() -> ExitCode {
-    match run(&Arguments::parse().command) {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(asked) if !asked.use_stderr() => asked.exit(),
+        Err(wrong) => {
+            // One sentence; clap's usage is what `--help` is for.
+            let text = wrong.to_string();
+            let sentence = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+            step::report(&anyhow::anyhow!("{sentence} (`--help` says what there is)"));
+            return ExitCode::from(2);
+        }
+    };
+    match run(&arguments.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             step::report(&error);

@@ -94,13 +94,6 @@ impl Step {
         result
     }
 
-    /// Runs with the output of this process: the program speaks for itself.
-    pub fn stream(mut self) -> Result<()> {
-        self.announce();
-        let child = self.spawn()?;
-        self.finish(child, Vec::new())
-    }
-
     /// Runs a test runner: lets its output through and adds the tests it reports to `tally`.
     pub fn tally(mut self, tally: &mut Tally) -> Result<()> {
         self.announce();

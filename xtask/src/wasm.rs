@@ -4,6 +4,7 @@
 //! and a `package.json` makes it a package. wasm-bindgen is the library of the crate's own version (both are pinned
 //! with `=`), so there is no tool to install and none that could be of another version.
 
+use crate::workspace;
 use anyhow::{Context, bail, ensure};
 use serde_json::{Value, json};
 use std::ffi::OsString;
@@ -52,24 +53,15 @@ pub(crate) fn build(root: &Path, target_dir: &Path, optimiser: Option<&Path>) ->
 }
 
 fn compile(root: &Path, target_dir: &Path) -> anyhow::Result<PathBuf> {
-    // Panic messages carry source paths: the same ones on every machine.
-    let home = env::var_os("CARGO_HOME").map(PathBuf::from).or_else(|| Some(env::home_dir()?.join(".cargo")));
-    let mut flags = vec![remap(root, "fencegate")];
-    flags.extend(home.as_deref().map(|home| remap(home, "cargo")));
-    let flags = flags.iter().map(|flag| format!("{flag:?}")).collect::<Vec<_>>().join(",");
     run(Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
         .current_dir(root)
         .args(["build", "--release", "--target", TARGET, "--package", CRATE])
-        .args(["--config", &format!("target.{TARGET}.rustflags=[{flags}]")])
+        .args(["--config", &workspace::same_paths(root, TARGET)])
         .arg("--target-dir")
         .arg(target_dir)
         .env_remove("RUSTFLAGS")
         .env_remove("CARGO_ENCODED_RUSTFLAGS"))?;
     Ok(target_dir.join(TARGET).join("release/fencegate_wasm.wasm"))
-}
-
-fn remap(from: &Path, to: &str) -> String {
-    format!("--remap-path-prefix={}=/{to}", from.display())
 }
 
 fn bind(compiled: &Path, pkg: &Path) -> anyhow::Result<()> {

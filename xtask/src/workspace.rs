@@ -38,6 +38,16 @@ pub fn cargo(dir: &Path) -> Command {
     command
 }
 
+/// A setting for cargo that makes what it builds for `target` the same on every machine: panic messages carry the paths
+/// of sources.
+pub fn same_paths(root: &Path, target: &str) -> String {
+    let home = env::var_os("CARGO_HOME").map(PathBuf::from).or_else(|| Some(env::home_dir()?.join(".cargo")));
+    let remap = |from: &Path, to: &str| format!("{:?}", format!("--remap-path-prefix={}=/{to}", from.display()));
+    let flags: Vec<_> =
+        [remap(root, "fencegate")].into_iter().chain(home.as_deref().map(|home| remap(home, "cargo"))).collect();
+    format!("target.{target}.rustflags=[{}]", flags.join(","))
+}
+
 /// Where cargo puts what it builds for the repository at `root`.
 pub fn target_dir(root: &Path) -> Result<PathBuf> {
     let metadata = metadata(root)?;

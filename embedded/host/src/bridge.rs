@@ -52,6 +52,18 @@ pub async fn connect(path: &std::path::Path) -> io::Result<tokio::net::UnixStrea
     Ok(stream)
 }
 
+/// Lets next to nothing queue up of what a host has sent: whoever floods the line and leaves is soon forgotten.
+#[cfg(unix)]
+fn shorten(host: &tokio::net::TcpStream) -> io::Result<()> {
+    Ok(rustix::net::sockopt::set_socket_recv_buffer_size(host, MAX_FRAME)?)
+}
+
+/// Elsewhere the system's own queue has to do.
+#[cfg(not(unix))]
+fn shorten(_: &tokio::net::TcpStream) -> io::Result<()> {
+    Ok(())
+}
+
 /// Joins the hosts that connect to `listener` with `gate`, until the gate's side ends.
 ///
 /// # Errors
@@ -64,6 +76,7 @@ pub async fn serve(listener: TcpListener, gate: impl Line) -> io::Result<()> {
             match listener.accept().await {
                 Ok((host, _)) => {
                     let _ = host.set_nodelay(true); // slower without, and no worse
+                    let _ = shorten(&host); // likewise
                     hosts.spawn(middle.host(host));
                 }
                 Err(_) => sleep(PAUSE).await,

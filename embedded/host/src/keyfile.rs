@@ -78,14 +78,7 @@ impl fmt::Display for KeyFileError {
     }
 }
 
-impl std::error::Error for KeyFileError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match &self.why {
-            Why::Io(error) => Some(error),
-            Why::Content(_) => None,
-        }
-    }
-}
+impl std::error::Error for KeyFileError {}
 
 impl KeyFile {
     /// The operator's file of a gate that is provisioned so.

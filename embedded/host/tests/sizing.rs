@@ -165,7 +165,6 @@ fn wrong_input_is_one_line_that_names_the_field() {
     }
 }
 
-/// A configuration that keeps every rule of its system, and for each rule one that breaks it alone.
 /// A system, a configuration that holds, and configurations that break a rule, each with that rule.
 type Checks = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
 

@@ -40,7 +40,10 @@ impl Timeline {
         if fenced {
             println!("A late command meets the fence");
         } else {
-            println!("The same timeline with the check left out: a demonstration image that obeys no real key");
+            println!(
+                "The same timeline with the check left out: a demonstration image that obeys no real key, and hosts that\n\
+                 send commands without their lease, as to any machine that knows nothing of leases"
+            );
         }
         println!("{DIM}    time  output  {DIM:#}");
         Self { begun: Instant::now(), deviations: 0 }

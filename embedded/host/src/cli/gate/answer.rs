@@ -138,6 +138,7 @@ fn advice(reason: Reason, told: Told) -> String {
         (Reason::Authority, _) => "the channel grants its own leases: only a stamp that it granted is taken there",
         (Reason::Range, _) => "each output takes one value, within the range that it was provisioned with",
         (Reason::NotProvisioned, _) => "the gate has no keys and no channels yet: provision it",
+        (Reason::Storage, Told::Epoch) => "nothing can be stored: the flash is worn out or damaged; replace the gate",
         (Reason::Storage, _) => {
             "what the channel had stored is lost: only an epoch above any ever used helps (`epoch --set N`)"
         }
