@@ -165,10 +165,11 @@ fn wrong_input_is_one_line_that_names_the_field() {
     }
 }
 
-/// A system, a configuration that holds, and configurations that break a rule, each with that rule.
-type Checks = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
+/// Configurations, and the one rule that each breaks; a warning's has a question mark.
+type Broken = &'static [(&'static str, &'static str)];
 
-const CHECKS: [Checks; 12] = [
+/// A configuration that keeps every rule of its system, and for each rule one that breaks it alone.
+const CHECKS: [(&str, &str, Broken); 12] = [
     (
         "redlock",
         "ttl=10s nodes=5 granted=3 elapsed=300ms",
