@@ -315,7 +315,7 @@ impl core::error::Error for Expired {}
 /// assert_eq!(refused.to_string(), "stale: the fence has seen epoch 0 token 34, held by b");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Fence {
     record: FenceRecord,
