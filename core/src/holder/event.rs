@@ -77,19 +77,21 @@ impl Holder {
     /// The coordinator has answered `request` with no: another holds the lease (it may say for how long), or it is no
     /// longer ours to renew. An answer that means "try again" is not this but [`lost`](Self::lost).
     ///
-    /// The pause before the next try is spread by `random`, any 32 bits that differ from holder to holder; the
-    /// coordinator's `wait` comes on top, up to a TTL.
+    /// The next try comes after what the coordinator says (`wait`, up to a TTL) and a pause spread by `random`, any 32 bits
+    /// that differ from holder to holder. Both count from when `request` was sent, which is no later than when the
+    /// coordinator said it: so a lease that becomes free is asked for within `poll`.
     pub fn refused(&mut self, now: Instant, request: Request, wait: Option<Duration>, random: u32) {
-        if !self.advance(now) || self.unanswered.take(request).is_none() {
+        if !self.advance(now) {
             return;
         }
+        let Some(sent) = self.unanswered.take(request) else { return };
         let pause = jitter(self.schedule.ask_again(), random);
         match self.state {
             State::Held(_) => self.lose(Cause::Refused, now.checked_add(pause)),
             State::Asking { .. } => {
                 let wait = wait.unwrap_or_default().min(self.schedule.ttl());
-                let ask = now.checked_add(wait).and_then(|at| at.checked_add(pause));
-                self.state = State::Idle { ask };
+                let ask = sent.checked_add(wait).and_then(|at| at.checked_add(pause));
+                self.state = State::Idle { ask: ask.map(|at| at.max(now)) };
             }
             _ => {}
         }

@@ -44,8 +44,8 @@ impl Unanswered {
     }
 
     pub(super) fn push(&mut self, request: Request, at: Instant) {
-        self.0.rotate_right(1);
-        self.0[0] = Some(Sent { request, at, told: false });
+        let [a, b, c, _] = self.0;
+        self.0 = [Some(Sent { request, at, told: false }), a, b, c];
     }
 
     /// Whether this is the latest request, and still without an answer.

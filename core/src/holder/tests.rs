@@ -181,14 +181,17 @@ fn a_holder_that_was_refused_asks_again_when_the_lease_may_be_free() {
     let mut h = fresh();
     says!(h, t = 0, Output::SendAcquire(nr(1)));
     tell!(h, t = 50, refused(nr(1), Some(ms(4_000)), 0));
-    waits!(h, t = 50, until = at(4_250));
+    waits!(h, t = 50, until = at(4_200));
     ignores!(h, t = 60, granted(nr(1), stamp(33), None));
     says!(h, t = 4_250, Output::SendAcquire(nr(2)));
     tell!(h, t = 4_300, refused(nr(2), None, 1 << 31));
-    waits!(h, t = 4_300, until = at(4_450));
+    waits!(h, t = 4_300, until = at(4_400));
     says!(h, t = 4_450, Output::SendAcquire(nr(3)));
     tell!(h, t = 4_500, refused(nr(3), Some(Duration::from_micros(u64::MAX)), 0));
-    waits!(h, t = 4_500, until = at(4_500 + 9_200));
+    waits!(h, t = 4_500, until = at(4_450 + 9_200));
+    says!(h, t = 13_650, Output::SendAcquire(nr(4)));
+    tell!(h, t = 14_000, refused(nr(4), None, 0));
+    says!(h, t = 14_000, Output::SendAcquire(nr(5)));
 }
 
 #[test]
