@@ -12,6 +12,8 @@ use heapless::Vec;
 /// When it is full nothing is forgotten, since what is forgotten lets an older stamp through: a stamp for a resource
 /// that is not in it is refused with [`TableRefused::Full`], and those that are in it go on as before.
 ///
+/// Store and commit one decision of a resource before the next of the same one is stored, as at a single [`Fence`].
+///
 /// Keys are kept in order: finding one takes ⌈log₂ N⌉ + 1 compares, and only a resource's first raise moves others.
 ///
 /// # Example

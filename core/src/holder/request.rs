@@ -3,6 +3,9 @@
 use crate::{Duration, Instant};
 
 /// The number of one acquire or renewal. It belongs to one sending: a second try is a second request.
+///
+/// Every [`Holder`](crate::Holder) counts from 1, a restarted process's too: an answer must reach the instance that has
+/// asked, over a connection of its own or with the instance's name in it, and no other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(transparent))]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
