@@ -130,6 +130,12 @@ mod tests {
     }
 
     #[test]
+    fn a_full_bucket_accrues_nothing() {
+        let mut budget = bucket(1);
+        assert_eq!(raises(&mut budget, &[0, 1_500, 2_000, 2_499, 2_500]), [true, true, false, false, true]);
+    }
+
+    #[test]
     fn odd_terms_and_clocks_allow_no_more() {
         assert_eq!(bucket(0).wait(at(9_000)), Duration::MAX_ANSWER);
         let mut budget = bucket(1);

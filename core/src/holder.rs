@@ -41,7 +41,7 @@ enum State {
     Asking { again: Option<Instant> },
     /// Holds a lease.
     Held(Lease),
-    /// Gives a lease up: nothing begins and nothing is renewed, and the release waits for the work to stop.
+    /// Gives a lease up: nothing begins and nothing is renewed, and the release waits for the work in hand to stop.
     Ending { stamp: Stamp, deadline: Deadline, rest: Duration },
     /// Has stopped, and asks the coordinator at each of these instants to delete the lease, until it says that it has or
     /// the lease has run out there in any case.
@@ -79,8 +79,6 @@ pub struct Holder {
     cancellations: u64,
     /// A cancellation that has not been polled yet.
     cancel: Option<Cause>,
-    /// Whether a permit has been given that no [`stopped`](Self::stopped) has followed.
-    working: bool,
     /// Whether the worker has let its time for progress run out, and not been heard of since.
     hangs: bool,
     /// Whether the caller wants no lease any more.
@@ -102,7 +100,6 @@ impl Holder {
             number: 0,
             cancellations: 0,
             cancel: None,
-            working: false,
             hangs: false,
             stopping: false,
             last: None,
@@ -194,7 +191,7 @@ impl Holder {
     /// [`Denied`] says what is missing.
     pub fn may_act(&mut self, now: Instant, work: Duration) -> Result<Permit, Denied> {
         self.advance(now);
-        let lease = match &self.state {
+        let lease = match &mut self.state {
             State::Fault(fault) => return Err(Denied::Fault(*fault)),
             State::Idle { .. } | State::Asking { .. } | State::Releasing { .. } => return Err(Denied::NoLease),
             State::Ending { .. } => return Err(Denied::Ending),
@@ -208,7 +205,7 @@ impl Holder {
         }
         match now.checked_add(work) {
             Some(ends) if !lease.deadline.is_over(ends) => {
-                self.working = true;
+                lease.working = true;
                 Ok(Permit { stamp: lease.stamp, deadline: lease.deadline, ends, after: self.cancellations })
             }
             _ => Err(Denied::Time { left: lease.deadline.left(now) }),
@@ -278,11 +275,7 @@ impl Holder {
             }
             State::Ending { deadline, rest, .. } if deadline.is_over(now) => {
                 let ask = now.checked_add(*rest);
-                if self.working {
-                    self.lose(Cause::Expired, ask);
-                } else {
-                    self.state = State::Idle { ask };
-                }
+                self.lose(Cause::Expired, ask);
             }
             State::Releasing { until, rest, .. } if until.is_over(now) => {
                 self.state = State::Idle { ask: now.checked_add(*rest) };
@@ -327,11 +320,11 @@ impl Holder {
 
     /// Gives the lease up: with a cause at once, without one when the work in hand is done.
     fn end(&mut self, now: Instant, cause: Option<Cause>, rest: Duration) {
-        let (Some(stamp), Some(deadline)) = (self.stamp(), self.deadline()) else { return };
-        self.unanswered.forget();
-        self.state = State::Ending { stamp, deadline, rest };
-        if !self.working {
-            self.release(now, stamp, rest);
+        match self.state {
+            State::Held(Lease { stamp, working: false, .. }) => self.release(now, stamp, rest),
+            State::Held(Lease { stamp, deadline, .. }) => self.state = State::Ending { stamp, deadline, rest },
+            State::Ending { .. } => {}
+            _ => return,
         }
         if let Some(cause) = cause {
             self.cancel(cause);

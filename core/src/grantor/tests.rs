@@ -197,6 +197,22 @@ fn a_store_that_read_back_something_else_is_lost() {
 }
 
 #[test]
+fn a_decision_is_committed_where_it_was_made_and_while_it_stands() {
+    let mut g = fresh();
+    let mut twin = g.clone();
+    let granting = twin.acquire(at(0), id("a"), secs(10)).unwrap();
+    let proof = GrantProof::read_back(granting.record());
+    assert_eq!(g.commit(at(0), granting, proof), Err(NotStored), "nothing was decided here");
+
+    let mut g = fresh();
+    let granting = g.acquire(at(0), id("a"), secs(10)).unwrap();
+    g.lose_storage();
+    let _ = g.raise_epoch(at(0), Epoch(1), 0).unwrap();
+    let proof = GrantProof::read_back(granting.record());
+    assert_eq!(g.commit(at(0), granting, proof), Err(NotStored), "another decision is open by now");
+}
+
+#[test]
 fn without_its_storage_it_grants_nothing_until_an_operators_epoch() {
     let mut g = Grantor::boot(None, terms(3), at(0)).unwrap();
     assert_eq!(g.acquire(at(1_000), id("a"), secs(1)), Err(GrantDenied::Storage), "no waiting cures that");
@@ -267,6 +283,8 @@ fn terms_and_records_that_cannot_be_are_refused_or_read_on_the_safe_side() {
     assert_eq!(Grantor::boot(Some(floor), frozen, at(0)), Err(OutOfRange::Drift));
     let endless = GrantTerms { longest_ttl: Duration::from_micros(u64::MAX / 2), ..terms(0) };
     assert_eq!(Grantor::boot(Some(floor), endless, at(0)), Err(OutOfRange::TtlTooLong));
+    let exact = GrantTerms { drift: Drift::ZERO, lock_delay: secs(1), longest_ttl: Duration::MAX_ANSWER.less(secs(1)) };
+    assert!(Grantor::boot(Some(floor), exact, at(0)).is_ok());
     let delayed = GrantTerms { lock_delay: Duration::MAX_ANSWER, ..terms(0) };
     assert_eq!(Grantor::boot(Some(floor), delayed, at(0)), Err(OutOfRange::TtlTooLong));
 

@@ -54,7 +54,6 @@ impl Holder {
         }
         self.unanswered.forget();
         self.last = Some(key);
-        self.working = false;
         self.state = State::Held(Lease::new(stamp, deadline, sent, now, &self.schedule));
     }
 
@@ -168,10 +167,14 @@ impl Holder {
         if !self.advance(now) {
             return;
         }
-        self.working = false;
         self.hangs = false;
-        if let State::Ending { stamp, rest, .. } = self.state {
-            self.release(now, stamp, rest);
+        match &mut self.state {
+            State::Held(lease) => lease.working = false,
+            State::Ending { stamp, rest, .. } => {
+                let (stamp, rest) = (*stamp, *rest);
+                self.release(now, stamp, rest);
+            }
+            _ => {}
         }
     }
 
@@ -192,11 +195,10 @@ impl Holder {
     /// The process is to end (SIGTERM): cancels the work in hand, releases once it has stopped, and asks for nothing any
     /// more; what it has asked for already is given back when it comes. [`is_done`](Self::is_done) says when nothing is left to do.
     pub fn stop(&mut self, now: Instant) {
-        if !self.advance(now) {
-            return;
-        }
         self.stopping = true;
-        self.end(now, Some(Cause::Stopped), self.schedule.ask_again());
+        if self.advance(now) {
+            self.end(now, Some(Cause::Stopped), self.schedule.ask_again());
+        }
     }
 
     fn is_short(&self, ttl: Option<Duration>) -> bool {

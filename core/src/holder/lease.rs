@@ -24,6 +24,8 @@ pub(super) struct Lease {
     pub(super) raised: Raised,
     /// Whether cancellation has tripped and no answer has come since.
     pub(super) tripped: bool,
+    /// Whether work may be in hand: a permit was given, and nobody has said since that everything has stopped.
+    pub(super) working: bool,
     /// When the acquire was sent: the longest hold counts from here.
     since: Instant,
     /// When the last answer was received.
@@ -44,6 +46,7 @@ impl Lease {
             deadline,
             raised: Raised::No,
             tripped: false,
+            working: false,
             since,
             heard: now,
             progress: now,

@@ -70,11 +70,9 @@ impl Unanswered {
 
     /// Takes out one request and all before it, whose answers then come too late to count.
     pub(super) fn take_up_to(&mut self, request: Request) -> Option<Instant> {
-        let at = self.take(request)?;
+        let at = self.0.iter().flatten().find(|sent| sent.request == request)?.at;
         for slot in &mut self.0 {
-            if slot.is_some_and(|sent| sent.request < request) {
-                *slot = None;
-            }
+            *slot = slot.filter(|sent| sent.request > request);
         }
         Some(at)
     }

@@ -66,6 +66,54 @@ fn handing_over_lets_the_work_in_hand_finish() {
 }
 
 #[test]
+fn with_no_work_in_hand_it_releases_at_once() {
+    let mut h = held();
+    acts!(h, t = 1_000, work = 500, until = 8_991);
+    tell!(h, t = 1_100, stopped());
+    tell!(h, t = 1_200, hand_over(ms(100)));
+    says!(h, t = 1_200, Output::SendRelease(stamp(33)));
+
+    // What was begun under the last lease is fenced out, and does not hold up this one's release.
+    let mut h = held();
+    acts!(h, t = 1_000, work = 500, until = 8_991);
+    says!(h, t = 8_991, Output::Cancel(Cause::Expired), Output::SendAcquire(nr(2)));
+    tell!(h, t = 9_000, granted(nr(2), stamp(34), None));
+    says!(h, t = 9_000, Output::Raise(stamp(34)));
+    tell!(h, t = 9_100, stop());
+    says!(h, t = 9_100, Output::Cancel(Cause::Stopped), Output::SendRelease(stamp(34)));
+}
+
+#[test]
+fn an_answer_from_an_earlier_lease_is_none_to_a_later_request() {
+    let mut h = held();
+    says!(h, t = 2_900, Output::SendRenewal(nr(2), stamp(33)));
+    ignores!(h, t = 2_950, granted(nr(2), stamp(34), None));
+    says!(h, t = 8_991, Output::Cancel(Cause::Expired), Output::SendAcquire(nr(3)));
+    ignores!(h, t = 8_992, refused(nr(2), None, 0));
+    ignores!(h, t = 8_992, granted(nr(2), stamp(34), None));
+
+    let mut h = held();
+    says!(h, t = 2_900, Output::SendRenewal(nr(2), stamp(33)));
+    tell!(h, t = 2_910, hand_over(ms(50)));
+    says!(h, t = 2_910, Output::SendRelease(stamp(33)));
+    tell!(h, t = 2_950, released(stamp(33)));
+    says!(h, t = 3_000, Output::SendAcquire(nr(3)));
+    ignores!(h, t = 3_010, refused(nr(2), None, 0));
+}
+
+/// The first try was refused, since the second had been granted by then: only the second counts.
+#[test]
+fn a_refusal_of_an_earlier_try_does_not_end_the_lease() {
+    let mut h = fresh();
+    says!(h, t = 0, Output::SendAcquire(nr(1)));
+    says!(h, t = 3_000, Output::SendAcquire(nr(2)));
+    tell!(h, t = 3_050, granted(nr(2), stamp(33), None));
+    says!(h, t = 3_050, Output::Raise(stamp(33)));
+    ignores!(h, t = 3_060, refused(nr(1), None, 0));
+    assert_eq!(h.stamp(), Some(stamp(33)));
+}
+
+#[test]
 fn work_that_does_not_finish_in_time_ends_with_the_window() {
     let mut h = held();
     acts!(h, t = 1_000, work = 500, until = 8_991);
@@ -262,6 +310,9 @@ fn a_clock_that_runs_backwards_is_a_fault_and_a_fault_is_safe_for_good() {
     tell!(idle, t = 4, granted(nr(1), stamp(33), None));
     waits!(idle, t = 5, for_ever);
     denied!(idle, t = 5, work = 1, Denied::Fault(fault));
+    ignores!(idle, t = 5, refused(nr(1), None, 0));
+    tell!(idle, t = 5, stop());
+    assert!(idle.is_done(), "the loop around it has an end");
 }
 
 #[test]
