@@ -258,7 +258,6 @@ impl Holder {
         }
         if self.clock.read(now).is_err() {
             self.fail(HolderFault::ClockRanBackwards);
-            return false;
         }
         match &mut self.state {
             State::Held(lease) => {
