@@ -183,7 +183,7 @@ impl core::error::Error for ClockRanBackwards {}
 
 /// Guards a clock: every reading passes through it, and one that is earlier than the last is an error, then and
 /// for ever after. A restart is the only cure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Monotonic {
     last: Instant,

@@ -4,13 +4,12 @@
 //! range, storage, fence, freshness, window, fault, budget, and whether a store now could delay another channel. What
 //! raises, releases or moves an epoch leaves as a [`Pending`] to be stored, and comes back with proof.
 
-use crate::budget::Budget;
 use crate::challenger::Challenger;
 use crate::channel::Channel;
 use crate::{DOMAIN, FIRMWARE};
 use fencegate::{
-    Admitted, Deadline, Duration, Epoch, EpochRaise, Fence, FenceRecord, Instant, Limits, Monotonic, Pass, Proof,
-    Raise, Release, Stamp, Token,
+    Admitted, Budget, Deadline, Duration, Epoch, EpochRaise, Fence, FenceRecord, Instant, Limits, Monotonic, Pass,
+    Proof, Raise, Release, Stamp, Token,
 };
 use fencegate_wire::{
     Answer, Authority, Challenge, Counters, Fault, Frame, GateStatus, Header, MAX_CHANNELS, Provisioning, Reason,

@@ -3,7 +3,6 @@
 #![doc = include_str!("../README.md")]
 
 mod blank;
-mod budget;
 mod challenger;
 mod channel;
 mod gate;
