@@ -6,11 +6,15 @@ mod blank;
 mod challenger;
 mod channel;
 mod gate;
+mod memory;
+mod pending;
 mod run;
 mod store;
 
 pub use blank::Blank;
-pub use gate::{Board, Gate, Memory, Pending, Remembered, Step};
+pub use gate::Gate;
+pub use memory::{Board, Memory, Remembered};
+pub use pending::{Pending, Step};
 pub use run::{Node, Output, Watchdog, run};
 pub use store::{Boot, Store, StoreError};
 
