@@ -15,6 +15,7 @@ mod size;
 mod stamp;
 mod systems;
 mod time;
+mod units;
 mod window;
 
 #[cfg(test)]
@@ -34,6 +35,7 @@ pub use plan::{Plan, PlanInput};
 pub use redlock::{DEFAULT_DRIFT_FACTOR, DEFAULT_DRIFT_FIXED, Quorum, Redlock, RedlockInput, quorum};
 pub use size::{Size, SizeInput};
 pub use stamp::{Epoch, Stamp, Token};
-pub use systems::{DRIFT, Key, Kind, Literal, PRESETS, Preset, RTT, System, Value};
+pub use systems::{BadValue, DRIFT, Key, Kind, Literal, PRESETS, Preset, RTT, System, Value};
 pub use time::{ClockRanBackwards, Deadline, Duration, Instant, Monotonic};
+pub use units::{Quantity, Round, UnitError, parse_count, parse_drift, parse_duration};
 pub use window::{GateTiming, Start, Window, WindowInput};
