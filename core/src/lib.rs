@@ -21,6 +21,7 @@ mod systems;
 #[cfg(feature = "heapless")]
 mod table;
 mod time;
+mod units;
 mod window;
 
 #[cfg(test)]
@@ -46,8 +47,9 @@ pub use redlock::{DEFAULT_DRIFT_FACTOR, DEFAULT_DRIFT_FIXED, Quorum, Redlock, Re
 pub use schedule::{Schedule, Unfit};
 pub use size::{Size, SizeInput};
 pub use stamp::{Epoch, Stamp, Token};
-pub use systems::{DRIFT, Key, Kind, Literal, PRESETS, Preset, RTT, System, Value};
+pub use systems::{BadValue, DRIFT, Key, Kind, Literal, PRESETS, Preset, RTT, System, Value};
 #[cfg(feature = "heapless")]
 pub use table::{FenceTable, TableAdmitted, TableError, TableProof, TableRaise, TableRefused};
 pub use time::{ClockRanBackwards, Deadline, Duration, Instant, Monotonic};
+pub use units::{Quantity, Round, UnitError, parse_count, parse_drift, parse_duration};
 pub use window::{GateTiming, Start, Window, WindowInput};

@@ -3,6 +3,7 @@
 //! A source is `owner/repository path (name)` on GitHub, or a document; each was opened when it was written down here.
 //! The rules that hold a configuration against them are in `check`.
 
+use crate::units::{Round, UnitError, parse_count, parse_drift, parse_duration};
 use crate::{DEFAULT_DRIFT_FACTOR, DEFAULT_DRIFT_FIXED, Drift, Duration};
 use core::fmt;
 
@@ -161,6 +162,59 @@ pub struct Key {
     /// Where the default is written, or what the key stands for.
     pub source: &'static str,
 }
+
+impl Key {
+    /// Reads a value as it is typed; what lies between two microseconds goes down for the lease and up for all else.
+    ///
+    /// # Errors
+    /// [`BadValue`] for text that is no value of this key.
+    ///
+    /// # Example
+    /// ```
+    /// use fencegate::{Duration, System, Value};
+    /// let ttl = System::Etcd.key("ttl").expect("etcd has it");
+    /// assert_eq!(ttl.read("1m30s"), Ok(Value::Time(Duration::from_secs(90))));
+    /// assert!(ttl.read("90").is_err());
+    /// ```
+    pub fn read(&self, text: &str) -> Result<Value, BadValue> {
+        if let Some(word) = self.literal
+            && word.name() == text
+        {
+            return Ok(Value::Literal(word));
+        }
+        let read = match self.kind {
+            Kind::Ttl => parse_duration(text, Round::Down).map(Value::Time),
+            Kind::Time => parse_duration(text, Round::Up).map(Value::Time),
+            Kind::Count => parse_count(text).map(Value::Count),
+            Kind::Drift => parse_drift(text).map(Value::Drift),
+            Kind::Flag => return text.parse().map(Value::Flag).map_err(|_| BadValue::Flag),
+        };
+        read.map_err(|why| BadValue::Number(why, self.literal))
+    }
+}
+
+/// Text that is no value of its key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
+pub enum BadValue {
+    /// No number of the key's units; beside what is wrong, the word that would do too.
+    Number(UnitError, Option<Literal>),
+    /// Neither `true` nor `false`.
+    Flag,
+}
+
+impl fmt::Display for BadValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(why, None) => why.fmt(f),
+            Self::Number(why, Some(word)) => write!(f, "{why}; or the word {}", word.name()),
+            Self::Flag => f.write_str("true or false is needed"),
+        }
+    }
+}
+
+impl core::error::Error for BadValue {}
 
 const fn key(name: &'static str, kind: Kind, default: Option<Value>, source: &'static str) -> Key {
     Key { name, kind, literal: None, default, source }
@@ -637,6 +691,40 @@ mod tests {
         assert_eq!(Value::Drift(DEFAULT_DRIFT_FACTOR).to_string(), "1%");
         assert_eq!(Value::Drift(Drift::from_ppb(7)).to_string(), "7ppb");
         assert_eq!(Value::Literal(Literal::HalfTheTtl).to_string(), "-1");
+    }
+
+    #[test]
+    fn a_default_that_is_typed_back_is_the_default() {
+        for key in System::ALL.iter().flat_map(|system| system.keys()).chain([&DRIFT, &RTT]) {
+            if let Some(default) = key.default {
+                assert_eq!(key.read(&default.to_string()), Ok(default), "{}", key.name);
+            }
+            assert_eq!(key.literal.map(|word| key.read(word.name())), key.literal.map(|word| Ok(Value::Literal(word))));
+        }
+    }
+
+    #[test]
+    fn a_lease_is_read_downwards_and_all_else_upwards() {
+        let read = |system: System, key, text| system.key(key).unwrap().read(text);
+        let us = |us| Ok(Value::Time(Duration::from_micros(us)));
+        assert_eq!(read(System::Etcd, "ttl", "1.0000009s"), us(1_000_000));
+        assert_eq!(read(System::Etcd, "rtt", "1.0000001s"), us(1_000_001));
+        assert_eq!(read(System::Etcd, "drift", "0.1ppb"), Ok(Value::Drift(Drift::from_ppb(1))));
+        assert_eq!(read(System::Redlock, "nodes", "7"), Ok(Value::Count(7)));
+        assert_eq!(read(System::Redisson, "fenced", "true"), Ok(Value::Flag(true)));
+    }
+
+    #[test]
+    fn what_is_no_value_is_told_with_the_word_that_would_do() {
+        let why = |system: System, key, text| system.key(key).unwrap().read(text).unwrap_err().to_string();
+        assert_eq!(why(System::AzureBlob, "lease", "-1"), "it takes no sign; or the word infinite");
+        assert_eq!(
+            why(System::Patroni, "safety_margin", "infinite"),
+            "a number such as 2 or 1.5 goes before each unit, without spaces; or the word -1"
+        );
+        assert_eq!(why(System::Etcd, "ttl", "-1"), "it takes no sign");
+        assert_eq!(why(System::Redisson, "fenced", "yes"), "true or false is needed");
+        assert_eq!(why(System::Redlock, "nodes", "5s"), "a whole number is needed");
     }
 
     #[cfg(feature = "serde")]

@@ -11,5 +11,5 @@ const built = await import(new URL("fencegate.js", PACKAGE)).catch((cause) => {
 });
 await built.default({ module_or_path: await readFile(new URL("fencegate_bg.wasm", PACKAGE)) });
 
-export const { window: leaseWindow, plan } = built;
+export const { window: leaseWindow, plan, size, redlock, quorum, presets, check } = built;
 export const exported = Object.keys(built);

@@ -4,9 +4,12 @@ import { readFile } from "node:fs/promises";
 
 const text = await readFile(new URL("../../wasm/README.md", import.meta.url), "utf8");
 
-/** The first fenced block in that language. */
-export function example(language) {
-  const block = text.match(new RegExp("^```" + language + "\\n(.*?)^```$", "ms"));
-  if (!block) throw new Error(`wasm/README.md has no example in ${language}`);
-  return block[1];
+/** Every fenced block in that language. */
+export function examples(language) {
+  const blocks = [...text.matchAll(new RegExp("^```" + language + "\\n(.*?)^```$", "gms"))];
+  if (!blocks.length) throw new Error(`wasm/README.md has no example in ${language}`);
+  return blocks.map(([, block]) => block);
 }
+
+/** The first of them. */
+export const example = (language) => examples(language)[0];

@@ -2,7 +2,7 @@
 
 use crate::wrong::Wrong;
 use fencegate::{Drift, Duration, Start};
-use js_sys::{Array, BigInt, Number, Object};
+use js_sys::{Array, BigInt, Number, Object, Reflect, Symbol};
 use wasm_bindgen::{JsCast, JsValue};
 
 /// The fields of an input object, each read exactly once.
@@ -12,10 +12,12 @@ pub(crate) struct Fields(Vec<(&'static str, JsValue)>);
 
 impl Fields {
     /// Takes the object apart and refuses a field that is not among `known`: a misspelt one would otherwise be a
-    /// default that nobody asked for.
-    pub(crate) fn of(input: &JsValue, known: &[&'static str]) -> Result<Self, Wrong> {
-        if !input.is_object() || Array::is_array(input) {
-            return Err(Wrong::not_an_object());
+    /// default that nobody asked for. So would everything in a `Map` or in form data, which have no fields of their own.
+    ///
+    /// `what` is the argument's name, for where it is no such object.
+    pub(crate) fn of(what: &'static str, input: &JsValue, known: &[&'static str]) -> Result<Self, Wrong> {
+        if !input.is_object() || Reflect::has(input, &Symbol::iterator()).unwrap_or(true) {
+            return Err(Wrong::not_an_object(what));
         }
         let mut fields = Vec::new();
         for entry in Object::entries(input.unchecked_ref()).iter() {
@@ -30,25 +32,18 @@ impl Fields {
         Ok(Self(fields))
     }
 
-    fn get(&self, field: &str) -> Option<&JsValue> {
+    /// What is in that field, if it is there.
+    pub(crate) fn get(&self, field: &str) -> Option<&JsValue> {
         self.0.iter().find(|(name, _)| *name == field).map(|(_, value)| value)
     }
 
-    /// A whole number from 0 to 2⁶⁴−1, as a number that is exact or as a `BigInt`.
-    ///
-    /// By hand and not by serde: the float formatting in its error messages is as large as the rest of the module.
+    /// The whole number in that field.
     pub(crate) fn whole(&self, field: &'static str) -> Result<Option<u64>, Wrong> {
-        let Some(value) = self.get(field) else { return Ok(None) };
-        let big = match value.dyn_ref::<BigInt>() {
-            Some(big) => big.clone(),
-            None if !Number::is_integer(value) => return Err(Wrong::not_an_integer(field)),
-            None if !Number::is_safe_integer(value) => return Err(Wrong::inexact(field)),
-            None => BigInt::new(value).map_err(|_| Wrong::not_an_integer(field))?,
-        };
-        u64::try_from(big).map(Some).map_err(|_| Wrong::beyond_64_bits(field))
+        self.get(field).map(|value| whole(field, value)).transpose()
     }
 
-    fn required(&self, field: &'static str) -> Result<u64, Wrong> {
+    /// The whole number in a field that nothing stands in for.
+    pub(crate) fn required(&self, field: &'static str) -> Result<u64, Wrong> {
         self.whole(field)?.ok_or_else(|| Wrong::missing(field))
     }
 
@@ -76,4 +71,17 @@ impl Fields {
             Some(_) => Err(Wrong::not_a_start()),
         }
     }
+}
+
+/// A whole number from 0 to 2⁶⁴−1, as a number that is exact or as a `BigInt`.
+///
+/// By hand and not by serde: the float formatting in its error messages is as large as the rest of the module.
+pub(crate) fn whole(field: &'static str, value: &JsValue) -> Result<u64, Wrong> {
+    let big = match value.dyn_ref::<BigInt>() {
+        Some(big) => big.clone(),
+        None if !Number::is_integer(value) => return Err(Wrong::not_an_integer(field)),
+        None if !Number::is_safe_integer(value) => return Err(Wrong::inexact(field)),
+        None => BigInt::new(value).map_err(|_| Wrong::not_an_integer(field))?,
+    };
+    u64::try_from(big).map_err(|_| Wrong::beyond_64_bits(field))
 }

@@ -1,13 +1,17 @@
 #![forbid(unsafe_code)]
 #![doc = include_str!("../README.md")]
 
+mod config;
 mod fields;
 mod output;
 mod wrong;
 
-use fencegate::{Plan, PlanInput, WindowInput};
+use fencegate::{
+    CLOCKS, Clock, Drift, Duration, PRESETS, Plan, PlanInput, Preset, RedlockInput, SizeInput, WindowInput,
+};
 use fields::Fields;
 use js_sys::Error;
+use serde::Serialize;
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
 use wrong::Wrong;
@@ -36,8 +40,72 @@ pub fn plan(input: &JsValue) -> Result<JsValue, Error> {
     output::plain(&plan)
 }
 
+/// The least TTL for the work, the pause and the renewals that may be lost, beside its plan; `ttl_us` is null, and stands
+/// alone, where no TTL is long enough.
+///
+/// # Errors
+/// A JavaScript `Error` with `code` and `field` for an input that is wrong.
+#[wasm_bindgen(skip_typescript)]
+pub fn size(input: &JsValue) -> Result<JsValue, Error> {
+    match read_size(input)?.size().map_err(Wrong::from)? {
+        Some(size) => output::plain(&size),
+        None => output::plain(&NoTtl { ttl_us: None }),
+    }
+}
+
+/// What is left of a Redlock.
+///
+/// # Errors
+/// A JavaScript `Error` with `code` and `field` for an input that is wrong.
+#[wasm_bindgen(skip_typescript)]
+pub fn redlock(input: &JsValue) -> Result<JsValue, Error> {
+    let redlock = read_redlock(input)?.redlock().map_err(Wrong::from)?;
+    output::plain(&redlock)
+}
+
+/// How many of a number of nodes are needed, and how many may be missing.
+///
+/// # Errors
+/// A JavaScript `Error` with `code` and `field` for an input that is wrong.
+#[wasm_bindgen(skip_typescript)]
+pub fn quorum(input: &JsValue) -> Result<JsValue, Error> {
+    let nodes = Fields::of("input", input, &["nodes"])?.required("nodes")?;
+    output::plain(&fencegate::quorum(nodes).map_err(Wrong::from)?)
+}
+
+/// Lock services as they come, and clocks worth knowing.
+///
+/// # Errors
+/// None; it is the form that every answer has.
+#[wasm_bindgen(skip_typescript)]
+pub fn presets() -> Result<JsValue, Error> {
+    output::plain(&Presets { systems: &PRESETS, clocks: &CLOCKS })
+}
+
+/// A lock service's configuration against its own rules.
+///
+/// # Errors
+/// A JavaScript `Error` with `code` and `field` for a system or a value that is wrong.
+#[wasm_bindgen(skip_typescript)]
+pub fn check(system: &JsValue, values: &JsValue) -> Result<JsValue, Error> {
+    let check = config::read(system, values)?.check().map_err(Wrong::from)?;
+    output::plain(&check)
+}
+
+/// The answer where no TTL is long enough.
+#[derive(Serialize)]
+struct NoTtl {
+    ttl_us: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct Presets {
+    systems: &'static [&'static Preset],
+    clocks: &'static [Clock],
+}
+
 fn read_lease(input: &JsValue) -> Result<WindowInput, Wrong> {
-    let fields = Fields::of(input, &["ttl_us", "drift_ppb", "rtt_us", "start", "clock_offset_us"])?;
+    let fields = Fields::of("input", input, &["ttl_us", "drift_ppb", "rtt_us", "start", "clock_offset_us"])?;
     let mut lease = WindowInput::new(fields.ttl()?, fields.drift()?);
     lease.rtt = fields.duration("rtt_us")?;
     lease.start = fields.start()?;
@@ -47,6 +115,7 @@ fn read_lease(input: &JsValue) -> Result<WindowInput, Wrong> {
 
 fn read_plan(input: &JsValue) -> Result<PlanInput, Wrong> {
     let fields = Fields::of(
+        "input",
         input,
         &["ttl_us", "drift_ppb", "rtt_us", "start", "clock_offset_us", "attempts", "work_us", "pause_us", "poll_us"],
     )?;
@@ -59,4 +128,35 @@ fn read_plan(input: &JsValue) -> Result<PlanInput, Wrong> {
     plan.pause = fields.duration("pause_us")?;
     plan.poll = fields.duration("poll_us")?;
     Ok(plan)
+}
+
+fn read_size(input: &JsValue) -> Result<SizeInput, Wrong> {
+    let fields = Fields::of(
+        "input",
+        input,
+        &["drift_ppb", "rtt_us", "attempts", "work_us", "pause_us", "poll_us", "lost", "granularity_us"],
+    )?;
+    let mut size = SizeInput::new(fields.drift()?);
+    size.rtt = fields.duration("rtt_us")?;
+    size.attempts = fields.whole("attempts")?.unwrap_or(size.attempts);
+    size.work = fields.duration("work_us")?;
+    size.pause = fields.duration("pause_us")?;
+    size.poll = fields.duration("poll_us")?;
+    size.lost = fields.whole("lost")?.unwrap_or(size.lost);
+    size.granularity = fields.whole("granularity_us")?.map_or(size.granularity, Duration::from_micros);
+    Ok(size)
+}
+
+fn read_redlock(input: &JsValue) -> Result<RedlockInput, Wrong> {
+    let fields = Fields::of(
+        "input",
+        input,
+        &["ttl_us", "elapsed_us", "nodes", "granted", "drift_factor_ppb", "drift_fixed_us"],
+    )?;
+    let mut redlock = RedlockInput::new(fields.ttl()?, fields.required("nodes")?);
+    redlock.elapsed = fields.required("elapsed_us").map(Duration::from_micros)?;
+    redlock.granted = fields.required("granted")?;
+    redlock.drift_factor = fields.whole("drift_factor_ppb")?.map_or(redlock.drift_factor, Drift::from_ppb);
+    redlock.drift_fixed = fields.whole("drift_fixed_us")?.map_or(redlock.drift_fixed, Duration::from_micros);
+    Ok(redlock)
 }

@@ -16,14 +16,17 @@ pub(crate) fn plain<T: Serialize>(answer: &T) -> Result<JsValue, Error> {
     Ok(object)
 }
 
-/// Replaces each `BigInt` among the object's fields by the number that equals it, where one does.
-fn narrow(object: &JsValue) -> Result<(), Error> {
-    for entry in Object::entries(object.unchecked_ref()).iter() {
+/// Replaces each `BigInt` in the object or list, at any depth, by the number that equals it, where one does.
+fn narrow(parent: &JsValue) -> Result<(), Error> {
+    for entry in Object::entries(parent.unchecked_ref()).iter() {
         let entry: Array = entry.unchecked_into();
         let (key, value) = (entry.get(0), entry.get(1));
+        if value.is_object() {
+            narrow(&value)?;
+        }
         let whole = value.dyn_into::<BigInt>().ok().and_then(|big| u64::try_from(big).ok());
         if let Some(number) = whole.and_then(|whole| Number::try_from(whole).ok()) {
-            Reflect::set(object, &key, &number).map_err(Error::from)?;
+            Reflect::set(parent, &key, &number).map_err(Error::from)?;
         }
     }
     Ok(())

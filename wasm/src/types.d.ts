@@ -68,11 +68,289 @@ export interface Plan extends Window {
     renewals_per_hour: Whole;
 }
 
+/** What a TTL is sized for; the timer starts at send, and one machine tells the time. */
+export interface SizeInput {
+    /** ε, bound on the rate difference of two clocks in parts per billion; below 1 000 000 000. */
+    drift_ppb: Whole;
+    /** d, worst round trip of an acquire or renew call, in µs; 0 if left out. */
+    rtt_us?: Whole | undefined;
+    /** n, heartbeats per T; at least 2, and 3 if left out. */
+    attempts?: Whole | undefined;
+    /** W, the longest time in µs from the holder's last check of its lease until its action has taken effect; 0 if left out. */
+    work_us?: Whole | undefined;
+    /** P, a stall in µs that the holder should ride through without losing the lease; 0 if left out. */
+    pause_us?: Whole | undefined;
+    /** How often a challenger asks again, in µs; 0 if left out. */
+    poll_us?: Whole | undefined;
+    /** Renewals in a row that may fail before the lease is lost; 1 if left out. */
+    lost?: Whole | undefined;
+    /** The coordinator's step of T in µs; at least 1, and 1 if left out. */
+    granularity_us?: Whole | undefined;
+}
+
+/** The least TTL, and every field of the plan for it. */
+export interface Size extends Plan {
+    /** T = ⌈(W+P+d+1)·n·10⁹ / (n·(10⁹−ε) − (lost+1)·10⁹)⌉, at least n, rounded up to the granularity, in µs. */
+    ttl_us: Whole;
+}
+
+/** No TTL is long enough: drift and lost renewals eat whatever it gains. */
+export interface NoSize {
+    ttl_us: null;
+}
+
+/** What the validity of a Redlock follows from. */
+export interface RedlockInput {
+    /** T, the time to live of the keys, in µs; at least 1. */
+    ttl_us: Whole;
+    /** What passed from before the first node was asked until the last one answered, in µs. */
+    elapsed_us: Whole;
+    /** N, the nodes that there are; at least 1. */
+    nodes: Whole;
+    /** The nodes that granted it; at most N. */
+    granted: Whole;
+    /** The part of T that is allowed for drift, in parts per billion; below 1 000 000 000, and 10 000 000 (1 %) if left out. */
+    drift_factor_ppb?: Whole | undefined;
+    /** What is allowed for drift whatever T, in µs; 2000 if left out. */
+    drift_fixed_us?: Whole | undefined;
+}
+
+/** What is left of a Redlock. */
+export interface Redlock {
+    /** ⌈factor·T⌉ + fixed, in µs. */
+    drift_us: Whole;
+    /** max(0, T − elapsed − drift), in µs. */
+    validity_us: Whole;
+    /** ⌊N/2⌋ + 1. */
+    quorum: Whole;
+    /** validity > 0 and granted ≥ quorum. */
+    held: boolean;
+}
+
+/** What a quorum is asked for. */
+export interface QuorumInput {
+    /** N, the nodes that there are; at least 1. */
+    nodes: Whole;
+}
+
+/** How many of N nodes are needed, and how many may be missing. */
+export interface Quorum {
+    /** ⌊N/2⌋ + 1. */
+    quorum: Whole;
+    /** N − quorum. */
+    tolerates: Whole;
+}
+
+/** A lock service whose configuration can be checked. */
+export type System = keyof Configurations;
+
+/** A clock, and how far it may be off. */
+export interface Clock {
+    /** What it is, and under which conditions the bound holds. */
+    clock: string;
+    /** The bound of this one clock, in parts per billion; the drift of a lease is the sum of two. */
+    drift_ppb: Whole;
+    /** The data sheet or document that states it. */
+    source: string;
+}
+
+/** A lock service as it comes. */
+export interface Preset {
+    /** Its name. */
+    system: System | "redis" | "postgres-advisory" | "s3";
+    /** Its keys with their defaults, the lease first: durations and drifts as text, `null` where there is no default. */
+    defaults: Record<string, string | number | boolean | null>;
+    /** What serves as a fencing token; `null` where nothing does. */
+    token: string | null;
+    /** Whether tokens are ordered, so that a fence can tell the later one. */
+    ordered: boolean;
+    /** Whether the usual client renews the lease by itself. */
+    renews: boolean;
+    /** What to know before relying on it. */
+    notes: string;
+    /** Where all this is written. */
+    sources: string[];
+}
+
+/** Lock services as they come, and clocks worth knowing. */
+export interface Presets {
+    /** The systems that can be checked, and `redis`, `postgres-advisory` and `s3`. */
+    systems: Preset[];
+    /** From the best to the worst. */
+    clocks: Clock[];
+}
+
+/** A duration: text with its unit (`ns us ms s m h d`) as in `"30s"`, `"1m30s"` or `"1.5s"`; else whole microseconds. */
+export type DurationValue = string | Whole;
+
+/** A drift: text with its unit (`ppb`, `ppm`, `%`) as in `"500ppm"` or `"0.1%"`; else whole parts per billion. */
+export type DriftValue = string | Whole;
+
+/** A count: a whole number, or its digits as text. */
+export type CountValue = string | Whole;
+
+/** Yes or no. */
+export type FlagValue = boolean | "true" | "false";
+
+/** What goes with every system, for the plan. */
+export interface ForThePlan {
+    /** ε, the drift of both clocks together; without it there is no plan. */
+    drift?: DriftValue | null | undefined;
+    /** d, the worst round trip of an acquire or renew call; 0 if left out. */
+    rtt?: DurationValue | undefined;
+}
+
+/**
+ * The configuration of each system under the system's own names of its keys. What is left out has the system's default;
+ * a key without one takes `null` too, as the presets have it. What lies between two microseconds goes down for the
+ * lease (the first key) and up for all else.
+ */
+export interface Configurations {
+    /** The Redlock algorithm on independent Redis nodes. */
+    redlock: {
+        /** The time to live of the keys; required. */
+        ttl: DurationValue;
+        /** `5` if left out. */
+        nodes?: CountValue | undefined;
+        /** What acquiring took; `"0s"` if left out. */
+        elapsed?: DurationValue | undefined;
+        /** All nodes if left out. */
+        granted?: CountValue | null | undefined;
+        /** The part of the TTL that is allowed for drift; `"1%"` if left out. */
+        drift_factor?: DriftValue | undefined;
+        /** What is allowed for drift whatever the TTL; `"2ms"` if left out. */
+        drift_fixed?: DurationValue | undefined;
+    };
+    /** Redisson's `RLock` and `RFencedLock`. */
+    redisson: {
+        /** The watchdog's timeout; `"30s"` if left out. */
+        ttl?: DurationValue | undefined;
+        /** Ends the lock without renewal; none if left out. */
+        lease_time?: DurationValue | null | undefined;
+        /** Whether it is an `RFencedLock`; `false` if left out. */
+        fenced?: FlagValue | undefined;
+    };
+    /** Leases of etcd. */
+    etcd: {
+        /** `"60s"` if left out. */
+        ttl?: DurationValue | undefined;
+        /** The server's; `"1s"` if left out. */
+        election_timeout?: DurationValue | undefined;
+        /** The server's; `"100ms"` if left out. */
+        heartbeat_interval?: DurationValue | undefined;
+    };
+    /** Sessions of ZooKeeper. */
+    zookeeper: {
+        /** `"30s"` if left out. */
+        session_timeout?: DurationValue | undefined;
+        /** The server's; `"2s"` if left out. */
+        tick?: DurationValue | undefined;
+    };
+    /** Google's Chubby, as published. */
+    chubby: {
+        /** `"12s"` if left out. */
+        lease?: DurationValue | undefined;
+        /** `"45s"` if left out. */
+        grace?: DurationValue | undefined;
+    };
+    /** The leader key of Patroni. */
+    patroni: {
+        /** `"30s"` if left out. */
+        ttl?: DurationValue | undefined;
+        /** `"10s"` if left out. */
+        loop_wait?: DurationValue | undefined;
+        /** `"10s"` if left out. */
+        retry_timeout?: DurationValue | undefined;
+        /** Of the watchdog; the text `"-1"` is half the TTL; `"5s"` if left out. */
+        safety_margin?: DurationValue | undefined;
+    };
+    /** Leader election of Kubernetes' client-go. */
+    kubernetes: {
+        /** `"15s"` if left out. */
+        lease_duration?: DurationValue | undefined;
+        /** `"10s"` if left out. */
+        renew_deadline?: DurationValue | undefined;
+        /** `"2s"` if left out. */
+        retry_period?: DurationValue | undefined;
+    };
+    /** Sessions of Consul. */
+    consul: {
+        /** `"15s"` if left out. */
+        ttl?: DurationValue | undefined;
+        /** `"15s"` if left out. */
+        lock_delay?: DurationValue | undefined;
+    };
+    /** The DynamoDB lock client of AWS Labs. */
+    dynamodb: {
+        /** `"20s"` if left out. */
+        lease_duration?: DurationValue | undefined;
+        /** `"5s"` if left out. */
+        heartbeat?: DurationValue | undefined;
+        /** After how long without a heartbeat the session monitor calls back; none if left out. */
+        safe_time?: DurationValue | null | undefined;
+    };
+    /** ShedLock for scheduled tasks. */
+    shedlock: {
+        /** Required. */
+        lock_at_most_for: DurationValue;
+        /** `"0s"` if left out. */
+        lock_at_least_for?: DurationValue | undefined;
+        /** How far the nodes' wall clocks are apart; `"0s"` if left out. */
+        clock_skew?: DurationValue | undefined;
+        /** Whether the database's clock is used; `false` if left out. */
+        db_time?: FlagValue | undefined;
+    };
+    /** Leases of Azure's blobs. */
+    "azure-blob": {
+        /** A duration or `"infinite"`; `"60s"` if left out. */
+        lease?: DurationValue | undefined;
+    };
+    /** Locks of Hazelcast's CP subsystem. */
+    hazelcast: {
+        /** `"300s"` if left out. */
+        session_ttl?: DurationValue | undefined;
+        /** `"5s"` if left out. */
+        heartbeat?: DurationValue | undefined;
+    };
+}
+
+/** A rule that a configuration breaks, or a warning that belongs to it. */
+export interface Finding {
+    /** The rule's name, unique within its system. */
+    rule: string;
+    /** `"error"`: refused, changed or not safe; `"warning"`: it works, and somebody will be surprised. */
+    severity: "error" | "warning";
+    /** What is wrong with which values, and what to do. */
+    message: string;
+}
+
+/** A configuration held against its system's own rules. */
+export interface Check {
+    /** Whose configuration it is. */
+    system: System;
+    /** Whether no finding is an error. */
+    ok: boolean;
+    /** In the order of the rules. */
+    findings: Finding[];
+    /** The plan for the system's lease; `null` without a `drift` and where the lease has none. It never affects `ok`. */
+    plan: Plan | null;
+}
+
 /** What is thrown for an input that is wrong. */
 export interface InputError extends Error {
     /** Short and stable, for programs. */
-    code: "missing" | "not_a_start" | "not_an_integer" | "not_an_object" | "out_of_range" | "unknown_field";
-    /** The field's name above; `"input"` where the input is no object. */
+    code:
+        | "missing"
+        | "not_a_drift"
+        | "not_a_duration"
+        | "not_a_flag"
+        | "not_a_start"
+        | "not_an_integer"
+        | "not_an_object"
+        | "out_of_range"
+        | "unknown_field"
+        | "unknown_system";
+    /** The name of the field, or of the system's key; `"input"`, `"values"` or `"system"` where the argument itself is wrong. */
     field: string;
 }
 
@@ -87,3 +365,30 @@ export function window(input: WindowInput): Window;
  * @throws {InputError}
  */
 export function plan(input: PlanInput): Plan;
+
+/**
+ * The least TTL that leaves room for the work, the pause and the renewals that may be lost.
+ * @throws {InputError}
+ */
+export function size(input: SizeInput): Size | NoSize;
+
+/**
+ * What is left of a Redlock.
+ * @throws {InputError}
+ */
+export function redlock(input: RedlockInput): Redlock;
+
+/**
+ * How many of a number of nodes are needed, and how many may be missing.
+ * @throws {InputError}
+ */
+export function quorum(input: QuorumInput): Quorum;
+
+/** Lock services as they come, and clocks worth knowing, each with its sources. */
+export function presets(): Presets;
+
+/**
+ * Holds a lock service's configuration against its own rules.
+ * @throws {InputError}
+ */
+export function check<S extends System>(system: S, values?: Configurations[S] & ForThePlan): Check;

@@ -1,6 +1,6 @@
 //! What can be wrong with an input, as the `Error` that JavaScript sees.
 
-use fencegate::OutOfRange;
+use fencegate::{BadValue, ConfigError, Key, Kind, OutOfRange, System, UnitError};
 use js_sys::{Error, Reflect};
 use std::borrow::Cow;
 
@@ -17,9 +17,9 @@ impl Wrong {
         Self { code, field: field.into(), reason: reason.into() }
     }
 
-    /// The whole input is not an object; it has no field to name.
-    pub(crate) fn not_an_object() -> Self {
-        Self::new("not_an_object", "input", "an object with the fields is needed")
+    /// The whole argument is not an object; it has no field to name but itself.
+    pub(crate) fn not_an_object(what: &'static str) -> Self {
+        Self::new("not_an_object", what, "a plain object with the fields is needed")
     }
 
     /// A field that the call does not take.
@@ -52,11 +52,49 @@ impl Wrong {
     pub(crate) fn not_a_start() -> Self {
         Self::new("not_a_start", "start", "\"send\" or \"grant\" is needed")
     }
+
+    /// No name of a system whose configuration can be checked.
+    pub(crate) fn unknown_system() -> Self {
+        let reason = format!("no such system; there are {}", System::ALL.map(System::name).join(", "));
+        Self { code: "unknown_system", field: "system".into(), reason: reason.into() }
+    }
+
+    /// Neither text nor anything else that the key takes.
+    pub(crate) fn not_of_its_kind(key: &Key) -> Self {
+        let (code, reason) = match key.kind {
+            Kind::Ttl | Kind::Time => {
+                ("not_a_duration", "text with its unit is needed, as in \"30s\", or whole microseconds")
+            }
+            Kind::Count => return Self::not_an_integer(key.name),
+            Kind::Drift => ("not_a_drift", "text with its unit is needed, as in \"500ppm\", or whole ppb"),
+            Kind::Flag => ("not_a_flag", "true or false is needed"),
+        };
+        Self::new(code, key.name, reason)
+    }
+
+    /// Text that cannot be read as a value of the key.
+    pub(crate) fn bad_value(key: &Key, bad: BadValue) -> Self {
+        let code = match bad {
+            BadValue::Number(UnitError::TooLarge, _) => "out_of_range",
+            _ => Self::not_of_its_kind(key).code,
+        };
+        Self { code, field: key.name.into(), reason: bad.to_string().into() }
+    }
 }
 
 impl From<OutOfRange> for Wrong {
     fn from(e: OutOfRange) -> Self {
         Self::new("out_of_range", e.field(), e.reason())
+    }
+}
+
+impl From<ConfigError> for Wrong {
+    /// A configuration is made of keys, so that the calculator's `drift_ppb` is the key `drift` here.
+    fn from(e: ConfigError) -> Self {
+        let code = if matches!(e, ConfigError::Missing(_)) { "missing" } else { "out_of_range" };
+        let field = e.field();
+        let key = field.strip_suffix("_us").or_else(|| field.strip_suffix("_ppb")).unwrap_or(field);
+        Self::new(code, key, e.reason())
     }
 }
 

@@ -2,8 +2,7 @@
 
 use super::output::{self, Failure, Outcome, Table, has, spends};
 use super::plan;
-use super::units::{self, UnitError};
-use fencegate::{Check, Config, ConfigError, Key, Kind, System, Value};
+use fencegate::{Check, Config, ConfigError, System};
 use std::fmt::Display;
 
 const EXAMPLE: &str = "Examples:
@@ -58,7 +57,7 @@ fn read(system: &str, values: &[String]) -> Result<Config, Failure> {
             return Err(Failure::input(format_args!("`{given}`: a key and its value are joined by =, as in ttl=30s")));
         };
         let key = system.key(name).ok_or_else(|| unknown_key(system, name))?;
-        let value = value(key, text).map_err(|why| Failure::input(format_args!("{name}: `{given}`: {why}")))?;
+        let value = key.read(text).map_err(|why| Failure::input(format_args!("{name}: `{given}`: {why}")))?;
         config.set(name, value).map_err(wrong)?;
     }
     Ok(config)
@@ -67,30 +66,6 @@ fn read(system: &str, values: &[String]) -> Result<Config, Failure> {
 fn unknown_key(system: System, name: &str) -> Failure {
     let names: Vec<_> = system.keys().iter().map(|key| key.name).chain(["drift", "rtt"]).collect();
     Failure::input(format_args!("{name}: no such key of {system}; there are {}", names.join(", ")))
-}
-
-/// Reads a value of the key's kind; what lies between two microseconds goes down for the lease and up for all else.
-fn value(key: &Key, text: &str) -> Result<Value, String> {
-    if let Some(word) = key.literal
-        && word.name() == text
-    {
-        return Ok(Value::Literal(word));
-    }
-    let read: Result<Value, UnitError> = match key.kind {
-        Kind::Ttl => units::has(text).map(Value::Time),
-        Kind::Time => units::spends(text).map(Value::Time),
-        Kind::Count => units::parse_count(text).map(Value::Count),
-        Kind::Drift => units::parse_drift(text).map(Value::Drift),
-        Kind::Flag => match text {
-            "true" => Ok(Value::Flag(true)),
-            "false" => Ok(Value::Flag(false)),
-            _ => return Err("true or false is needed".to_owned()),
-        },
-    };
-    read.map_err(|why| match key.literal {
-        Some(word) => format!("{why}; or the word {}", word.name()),
-        None => why.to_string(),
-    })
 }
 
 fn table(check: &Check) -> Table {
