@@ -174,6 +174,17 @@ fn a_flash_file_without_its_key_is_no_gate_and_a_key_without_its_flash_file_is_a
     assert_eq!(gate.ask("status").1["boots"], 1);
 }
 
+/// An erased flash is a board that nobody has provisioned yet: it becomes a gate like one without a flash file.
+#[test]
+fn an_erased_flash_file_is_a_new_gate() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("gate.flash"), vec![0xff; 128 * 1024]).unwrap();
+    let gate = EmulatedGate::on(folder);
+    gate.done("raise --channel 0 --token 1 --holder a");
+    let gate = gate.power_cycle();
+    assert_eq!(gate.channel(0)["token"], 1);
+}
+
 /// Killed at any moment of its first start, a gate begins again or goes on; it is never in nobody's hands.
 #[test]
 fn a_first_start_that_is_cut_goes_on_at_the_next() {

@@ -6,6 +6,9 @@
 //! [`Fence::commit`] raise the fence and hand out a [`Pass`]; and a pass becomes an [`Act`] only with the time again,
 //! since the store may have outlasted the window. None of these can be copied or made by hand.
 //!
+//! Store and commit one decision before the next is stored: two that were decided on the same mark and stored in the
+//! other order would leave the lower one in storage. (The commit of the second is refused, which comes too late for it.)
+//!
 //! ```compile_fail
 //! # use fencegate::*;
 //! fn unstored(raise: Raise, now: Instant, end: Deadline) {
@@ -315,7 +318,7 @@ impl core::error::Error for Expired {}
 /// assert_eq!(refused.to_string(), "stale: the fence has seen epoch 0 token 34, held by b");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Fence {
     record: FenceRecord,

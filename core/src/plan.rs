@@ -126,6 +126,13 @@ impl PlanInput {
         self
     }
 
+    /// Sets how often a challenger asks again.
+    #[must_use]
+    pub const fn poll(mut self, poll: Duration) -> Self {
+        self.poll = poll;
+        self
+    }
+
     /// What the window alone follows from.
     pub const fn lease(&self) -> WindowInput {
         let Self { ttl, drift, rtt, start, clock_offset, .. } = *self;

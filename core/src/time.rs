@@ -183,7 +183,7 @@ impl core::error::Error for ClockRanBackwards {}
 
 /// Guards a clock: every reading passes through it, and one that is earlier than the last is an error, then and
 /// for ever after. A restart is the only cure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Monotonic {
     last: Instant,
@@ -234,6 +234,25 @@ mod embassy {
         }
     }
 
+    /// Microseconds to ticks, split the same way.
+    fn ticks(us: u64, round_up: bool) -> Option<u64> {
+        let part = (us % 1_000_000).checked_mul(TICK_HZ)?;
+        let part = if round_up { part.div_ceil(1_000_000) } else { part / 1_000_000 };
+        (us / 1_000_000).checked_mul(TICK_HZ)?.checked_add(part)
+    }
+
+    impl Duration {
+        /// In embassy's ticks, for what a holder *has*: rounds down. `None` where it does not fit.
+        pub fn floor_to_embassy(self) -> Option<embassy_time::Duration> {
+            ticks(self.as_micros(), false).map(embassy_time::Duration::from_ticks)
+        }
+
+        /// In embassy's ticks, for what a holder *spends*: rounds up. `None` where it does not fit.
+        pub fn ceil_to_embassy(self) -> Option<embassy_time::Duration> {
+            ticks(self.as_micros(), true).map(embassy_time::Duration::from_ticks)
+        }
+    }
+
     impl Instant {
         /// The start of a lease or a window on embassy's clock: rounds down, so that it began no later than this.
         pub fn start_from_embassy(at: embassy_time::Instant) -> Option<Self> {
@@ -251,11 +270,7 @@ mod embassy {
 
         /// A wake-up on embassy's clock, rounded down: never later than asked for.
         fn try_from(at: Instant) -> Result<Self, Self::Error> {
-            let (s, us) = (at.as_micros() / 1_000_000, at.as_micros() % 1_000_000);
-            s.checked_mul(TICK_HZ)
-                .and_then(|ticks| ticks.checked_add(us.checked_mul(TICK_HZ)? / 1_000_000))
-                .map(Self::from_ticks)
-                .ok_or(crate::OutOfRange::Instant)
+            ticks(at.as_micros(), false).map(Self::from_ticks).ok_or(crate::OutOfRange::Instant)
         }
     }
 }
@@ -304,6 +319,9 @@ mod tests {
         assert_eq!(Instant::now_from_embassy(ticks), Some(Instant::from_micros(3_000_000)));
         assert_eq!(Instant::start_from_embassy(ticks), Instant::now_from_embassy(ticks));
         assert_eq!(embassy_time::Instant::try_from(Instant::from_micros(3_000_000)), Ok(ticks));
+        let second = Duration::from_secs(1);
+        assert_eq!(second.floor_to_embassy(), Some(embassy_time::Duration::from_ticks(embassy_time::TICK_HZ)));
+        assert_eq!(second.floor_to_embassy(), second.ceil_to_embassy());
         let end = embassy_time::Duration::from_ticks(u64::MAX);
         assert_eq!(Duration::floor_from_embassy(end).is_some(), embassy_time::TICK_HZ >= 1_000_000);
         assert!(Duration::floor_from_embassy(end) <= Duration::ceil_from_embassy(end));

@@ -77,12 +77,10 @@ impl Gate {
         // The keys of a gate that is not ready yet: whatever cuts the first start, the next one goes on with them.
         let unready = key_file.with_extension("key.new");
         let new = !flash.exists();
-        let keys = if new {
-            None
-        } else if unready.exists() {
-            Some(KeyFile::read(&unready)?)
-        } else {
-            Some(KeyFile::read(&key_file).context("the gate's key file lies beside its flash file")?)
+        let keys = match (new, unready.exists(), key_file.exists()) {
+            (false, true, _) => Some(KeyFile::read(&unready)?),
+            (false, false, true) => Some(KeyFile::read(&key_file)?),
+            _ => None,
         };
         if let Some(warning) = truncated(flash) {
             step::warn(&warning);
@@ -91,7 +89,10 @@ impl Gate {
         let mut line = board.serial()?;
         let keys = match keys {
             // A flash file that does not exist is a new gate, whatever key file an older one has left.
-            None => provision_new(&mut line, None, &unready, image, lateness).await?,
+            None if new || is_blank(&mut line, image).await? => {
+                provision_new(&mut line, None, &unready, image, lateness).await?
+            }
+            None => bail!("{} is not there: a gate's key file lies beside its flash file", key_file.display()),
             Some(keys) => match wait_for(&mut line, &keys).await {
                 Ok(()) => keys,
                 Err(NotReady::Blank) if unready.exists() => {
@@ -170,6 +171,12 @@ async fn wait_for(line: &mut UnixStream, keys: &KeyFile) -> Result<(), NotReady>
             Err(_) => {}
         }
     }
+}
+
+/// Whether the board was never provisioned.
+async fn is_blank(line: &mut UnixStream, image: Image) -> Result<bool> {
+    let factory = Credential::new(GateId::FACTORY, Role::Operator, &BaseKey::FACTORY, image.domain());
+    Ok(matches!(ask(line, factory).await?, Ok(Status { fault: None, .. })))
 }
 
 /// One question to whoever answers to `credential`.

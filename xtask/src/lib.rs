@@ -19,6 +19,7 @@ pub mod lint;
 #[cfg(feature = "web")]
 pub mod page;
 pub mod setup;
+pub mod soak;
 pub mod step;
 #[cfg(feature = "web")]
 pub mod test;

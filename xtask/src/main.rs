@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use xtask::ledger::Ledger;
-use xtask::{demo, gate, lint, setup, step, workspace};
+use xtask::{demo, gate, lint, setup, soak, step, workspace};
 
 /// Everything around the code: each command first sets up what it needs.
 #[derive(Parser)]
@@ -75,6 +75,13 @@ enum Command {
     #[command(after_help = "Example: cargo xtask bench")]
     Bench,
 
+    /// Runs the full counts of what `test` samples.
+    ///
+    /// The model checker's larger spaces, fifty million inputs against the oracle, random walks over more simulated
+    /// hours. It takes the better part of an hour; tests/BENCH.md keeps the results.
+    #[command(after_help = "Example: cargo xtask soak")]
+    Soak,
+
     /// Builds the module for JavaScript into wasm/pkg.
     #[command(after_help = "Example: cargo xtask wasm")]
     Wasm,
@@ -138,6 +145,7 @@ fn run(command: &Command) -> Result<()> {
         }
         Command::Demo { fencing } => demo::run(root, matches!(fencing, Fencing::On)),
         Command::Gate { board: Board::Mps2, listen, flash } => gate::run(root, *listen, flash),
+        Command::Soak => soak::run(root),
         Command::Holder(arguments) => arguments.clone().run(),
         Command::Test => {
             setup::ensure(&setup::everything())?;

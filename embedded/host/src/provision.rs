@@ -3,10 +3,10 @@
 use crate::client::{CallError, GateClient};
 use crate::keyfile::KeyFile;
 use crate::transport::Line;
-use fencegate::{Deadline, Drift, Duration, Epoch, Limits};
+use fencegate::{Deadline, Drift, Duration, Epoch, Limits, RaiseBudget};
 use fencegate_wire::{
     Authority, BaseKey, ChannelConfig, Credential, Domain, GateId, Key, Keyring, Operation, OutputConfig, Provisioning,
-    RaiseBudget, Reply, Request, Role,
+    Reply, Request, Role,
 };
 use std::io;
 

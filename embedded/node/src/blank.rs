@@ -1,7 +1,9 @@
 //! A board that nobody has provisioned, or whose provisioning was lost.
 
 use crate::challenger::Challenger;
-use crate::gate::{Board, Step, count};
+use crate::gate::count;
+use crate::memory::Board;
+use crate::pending::Step;
 use crate::{DOMAIN, FIRMWARE};
 use fencegate::{Duration, Instant};
 use fencegate_wire::{

@@ -3,7 +3,7 @@
 use fencegate::{Act, Fence, FenceRecord, Instant};
 use fencegate_wire::{Challenge, ChannelConfig, ChannelState, ChannelStatus, Fault, Reason, Tag, Values};
 
-use crate::gate::Remembered;
+use crate::memory::Remembered;
 
 /// What a channel's outputs are doing. Only an [`Act`] drives them, and an act needs a stored stamp and an open window.
 #[derive(Debug)]

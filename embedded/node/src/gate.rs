@@ -2,111 +2,24 @@
 //!
 //! A request passes these stations in this order; the first that stops it names the reason: channel, role, authority,
 //! range, storage, fence, freshness, window, fault, budget, and whether a store now could delay another channel. What
-//! raises, releases or moves an epoch leaves as a [`Pending`] to be stored, and comes back with proof.
+//! raises, releases or moves an epoch leaves as a [`Pending`](crate::Pending) to be stored, and comes back with proof.
 
-use crate::budget::Budget;
 use crate::challenger::Challenger;
 use crate::channel::Channel;
+use crate::memory::{Board, Memory, Remembered};
+use crate::pending::{Change, Drive, Pending, Step};
 use crate::{DOMAIN, FIRMWARE};
 use fencegate::{
-    Admitted, Deadline, Duration, Epoch, EpochRaise, Fence, FenceRecord, Instant, Limits, Monotonic, Pass, Proof,
-    Raise, Release, Stamp, Token,
+    Admitted, Budget, Deadline, Duration, Epoch, Fence, FenceRecord, Instant, Limits, Monotonic, Pass, Proof, Stamp,
+    Token,
 };
 use fencegate_wire::{
-    Answer, Authority, Challenge, Counters, Fault, Frame, GateStatus, Header, MAX_CHANNELS, Provisioning, Reason,
-    Refused, Reply, Request, Role, Sealed, Tag, Unverified, Values, seal,
+    Answer, Authority, Challenge, Counters, Fault, GateStatus, Header, MAX_CHANNELS, Provisioning, Reason, Refused,
+    Reply, Request, Role, Sealed, Tag, Unverified, Values, seal,
 };
 
 /// For how long a store that was refused as `busy` has the right of way: its host asks again within that.
 const WANTED: Duration = Duration::from_secs(1);
-
-/// What a board promises about itself.
-#[derive(Clone, Copy, Debug)]
-pub struct Board {
-    /// How many outputs it has.
-    pub outputs: usize,
-    /// The longest that storing one record may take, the erase of a page included.
-    pub worst_store: Duration,
-}
-
-/// What the store has found of the gate at boot.
-#[derive(Clone, Debug)]
-pub struct Memory {
-    /// How often the gate has booted, this time included; where that was lost, a number that no other boot has had.
-    pub boots: u32,
-    /// Whether anything can be stored at all. Where not, nothing that changes state is obeyed, the operator's epoch
-    /// included: the next boot would not know of it.
-    pub storable: bool,
-    /// Where each channel's fence stands.
-    pub records: heapless::Vec<Remembered, MAX_CHANNELS>,
-}
-
-/// What is left of a channel's record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Remembered {
-    /// Where the fence stands, in both copies.
-    Fence(FenceRecord),
-    /// It was lost. This could still be read, and the fence stood there or higher.
-    Lost(FenceRecord),
-}
-
-/// What to do after a frame.
-#[derive(Debug)]
-#[must_use]
-#[expect(clippy::large_enum_variant, reason = "without a heap there is nothing to box it in")]
-pub enum Step {
-    /// Nothing: no answer.
-    Silent,
-    /// Put this onto the line.
-    Answer(Frame),
-    /// Store [`Pending::record`], then come back with what was read back.
-    Store(Pending),
-    /// Store this as what the gate is from now on, then restart; the frame is the answer once it is stored.
-    Provision(Provisioning, Frame),
-}
-
-/// A change that is decided and waits for its proof.
-#[derive(Debug)]
-pub struct Pending {
-    channel: u8,
-    change: Change,
-    header: Header,
-    tag: Tag,
-    challenge: Challenge,
-}
-
-#[derive(Debug)]
-enum Change {
-    Raise(Raise, Option<Drive>),
-    Release(Release),
-    Epoch(EpochRaise),
-    /// The first record after storage was lost.
-    Restore(FenceRecord),
-}
-
-/// A drive that has passed every station but the last: the time, once more.
-#[derive(Debug)]
-struct Drive {
-    deadline: Deadline,
-    values: Values,
-}
-
-impl Pending {
-    /// Which channel's record this is.
-    pub const fn channel(&self) -> u8 {
-        self.channel
-    }
-
-    /// What to store.
-    pub const fn record(&self) -> FenceRecord {
-        match &self.change {
-            Change::Raise(raise, _) => raise.record(),
-            Change::Release(release) => release.record(),
-            Change::Epoch(epoch) => epoch.record(),
-            Change::Restore(record) => *record,
-        }
-    }
-}
 
 /// A provisioned gate.
 #[derive(Debug)]

@@ -3,15 +3,18 @@
 #![doc = include_str!("../README.md")]
 
 mod blank;
-mod budget;
 mod challenger;
 mod channel;
 mod gate;
+mod memory;
+mod pending;
 mod run;
 mod store;
 
 pub use blank::Blank;
-pub use gate::{Board, Gate, Memory, Pending, Remembered, Step};
+pub use gate::Gate;
+pub use memory::{Board, Memory, Remembered};
+pub use pending::{Pending, Step};
 pub use run::{Node, Output, Watchdog, run};
 pub use store::{Boot, Store, StoreError};
 

@@ -26,7 +26,7 @@ use sequential_storage::cache::Cache;
 use sequential_storage::map::{MapConfig, MapStorage};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::gate::{Memory, Remembered};
+use crate::memory::{Memory, Remembered};
 
 const CHECK: Crc<u32, NoTable> = Crc::<u32, NoTable>::new(&CRC_32_ISO_HDLC);
 

@@ -16,5 +16,5 @@ pub use message::{
     Answer, Challenge, ChannelState, ChannelStatus, Counters, Fault, GateStatus, MAX_CHANNELS, MAX_OUTPUTS, Reason,
     Refused, Reply, Request, Sealed, Values, Version,
 };
-pub use provisioning::{Authority, BadProvisioning, ChannelConfig, OutputConfig, Provisioning, RaiseBudget};
+pub use provisioning::{Authority, BadProvisioning, ChannelConfig, OutputConfig, Provisioning};
 pub use seal::{Credential, GateId, Header, Nonce, Tag, TooLong, Unverified, Verified, seal};

@@ -3,7 +3,7 @@
 use crate::key::Keyring;
 use crate::message::{MAX_CHANNELS, MAX_OUTPUTS, Values};
 use crate::seal::GateId;
-use fencegate::{Drift, Duration, Epoch, GateTiming, Limits, PPB};
+use fencegate::{Drift, Duration, Epoch, GateTiming, Limits, PPB, RaiseBudget};
 use serde::{Deserialize, Serialize};
 
 /// Everything that is set once, over a point-to-point line.
@@ -23,16 +23,6 @@ pub struct Provisioning {
     pub raises: RaiseBudget,
     /// The channels, numbered from 0.
     pub channels: heapless::Vec<ChannelConfig, MAX_CHANNELS>,
-}
-
-/// A token bucket: raising writes flash, and an authenticated loop would wear the part out in a day.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct RaiseBudget {
-    /// How many raises may come at once.
-    pub burst: u32,
-    /// After how much time one more is allowed.
-    pub every: Duration,
 }
 
 /// Where a channel's tokens come from.

@@ -1,9 +1,9 @@
 //! The gate, told as what was sent, when, and what came back.
 
 use super::*;
-use fencegate::{HolderId, Limits};
+use fencegate::{HolderId, Limits, RaiseBudget};
 use fencegate_wire::{
-    ChannelConfig, ChannelState, ChannelStatus, DirectionKeys, GateId, Key, Keyring, Nonce, OutputConfig, RaiseBudget,
+    ChannelConfig, ChannelState, ChannelStatus, DirectionKeys, GateId, Key, Keyring, Nonce, OutputConfig,
 };
 
 const MS: u64 = 1_000;

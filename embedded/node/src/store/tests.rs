@@ -21,8 +21,8 @@ fn all_lost(memory: &Memory) -> bool {
 
 use embassy_futures::block_on;
 use embedded_storage_async::nor_flash::{ErrorType, NorFlashError, NorFlashErrorKind, ReadNorFlash};
-use fencegate::{Duration, Epoch, HolderId, Stamp, Token};
-use fencegate_wire::{Authority, ChannelConfig, GateId, Key, Keyring, OutputConfig, RaiseBudget};
+use fencegate::{Duration, HolderId, RaiseBudget, Stamp, Token};
+use fencegate_wire::{Authority, ChannelConfig, GateId, Key, Keyring, OutputConfig};
 
 const PAGE: usize = 4096;
 const PAGES: usize = 4;
