@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use xtask::ledger::Ledger;
-use xtask::{demo, gate, lint, setup, soak, step, workspace};
+use xtask::{demo, gate, lint, mutants, nightly, setup, soak, step, workspace};
 
 /// Everything around the code: each command first sets up what it needs.
 #[derive(Parser)]
@@ -19,7 +19,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Gets everything that any command needs.
+    /// Gets everything that any command needs, but the tools of `mutants`, `miri` and `fuzz`.
     ///
     /// Rust targets and components come through rustup, system packages through apt (as root on Debian or Ubuntu;
     /// otherwise it says what to run), npm packages from the lock files. What is there already is not fetched again.
@@ -74,6 +74,29 @@ enum Command {
     /// Measures what ships, in bytes, and writes it into tests/BENCH.md.
     #[command(after_help = "Example: cargo xtask bench")]
     Bench,
+
+    /// Changes the core in every small way, and sees that some test of the core notices each.
+    ///
+    /// Changes that make no difference are listed in .cargo/mutants.toml, with the reason.
+    #[command(after_help = "Example: cargo xtask mutants core/src/fence.rs")]
+    Mutants {
+        /// Only the changes of these files.
+        files: Vec<String>,
+    },
+
+    /// Runs the core's tests in an interpreter in which undefined behaviour is an error.
+    #[command(after_help = "Example: cargo xtask miri")]
+    Miri,
+
+    /// Feeds random bytes to each parser and state machine of core and wire.
+    #[command(after_help = "Example: cargo xtask fuzz --seconds 60 fence")]
+    Fuzz {
+        /// For how long, each.
+        #[arg(long, value_name = "N", default_value = "60")]
+        seconds: u32,
+        /// Only this one, a name in tests/fuzz/targets.
+        target: Option<String>,
+    },
 
     /// Runs the full counts of what `test` samples.
     ///
@@ -146,6 +169,9 @@ fn run(command: &Command) -> Result<()> {
         Command::Demo { fencing } => demo::run(root, matches!(fencing, Fencing::On)),
         Command::Gate { board: Board::Mps2, listen, flash } => gate::run(root, *listen, flash),
         Command::Soak => soak::run(root),
+        Command::Mutants { files } => mutants::run(root, files),
+        Command::Miri => nightly::miri(root),
+        Command::Fuzz { seconds, target } => nightly::fuzz(root, *seconds, target.as_deref()),
         Command::Holder(arguments) => arguments.clone().run(),
         Command::Test => {
             setup::ensure(&setup::everything())?;

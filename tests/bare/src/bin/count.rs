@@ -8,11 +8,12 @@
 #![no_std]
 #![no_main]
 
+use core::cmp::Ordering;
 use core::hint::black_box;
 use core::ptr;
 use fencegate::{
-    Admitted, Deadline, Drift, Duration, Epoch, Fence, FenceRecord, GateTiming, HolderId, Instant, Limits, Pass, Plan,
-    PlanInput, Proof, Stamp, Token, WindowInput,
+    Admitted, Deadline, Drift, Duration, Epoch, Fence, FenceRecord, GateTiming, Holder, HolderId, Instant, Limits,
+    Output, Plan, PlanInput, Proof, Stamp, Token, WindowInput,
 };
 use semihosting::println;
 
@@ -53,6 +54,8 @@ struct Inputs {
     plan: PlanInput,
     now: Instant,
     deadline: Deadline,
+    work: Duration,
+    holder: Holder,
 }
 
 type Call = fn(&mut Inputs) -> u32;
@@ -62,7 +65,7 @@ fn nothing(_: &mut Inputs) -> u32 {
     0
 }
 
-/// The hand-written minimum: two stamps by epoch, then token; equal is another answer than higher.
+/// The hand-written minimum: two stamps by epoch, then token, then holder; which it was.
 #[inline(never)]
 fn bare(i: &mut Inputs) -> u32 {
     let (stamp, at) = (&i.stamp, &i.at);
@@ -75,27 +78,48 @@ fn bare(i: &mut Inputs) -> u32 {
     } else if token > at.token {
         1
     } else {
-        2
+        2 + u32::from(at.holder != Some(stamp.holder))
     }
 }
 
-/// The hand-written minimum where the stamps are equal: the holder too.
+/// The same, answering what whoever has to act on it needs: the mark that refused, or the new one and the old one that
+/// it was decided on, or the stamp.
+#[expect(dead_code, reason = "what is in it is written and not read")]
+enum Answer {
+    Refused(FenceRecord),
+    Raise(FenceRecord, FenceRecord),
+    Current(Stamp),
+}
+
 #[inline(never)]
-fn bare_with_holder(i: &mut Inputs) -> u32 {
-    match bare_inlined(i) {
-        2 => 2 + u32::from(i.at.holder == Some(i.stamp.holder)),
-        rank => rank,
-    }
+fn bare_whole(i: &mut Inputs) -> u32 {
+    let (stamp, at) = (&i.stamp, &i.at);
+    let rank = (stamp.epoch, stamp.token.get()).cmp(&(at.epoch, at.token));
+    let _ = black_box(match rank {
+        Ordering::Equal if at.holder == Some(stamp.holder) => Answer::Current(*stamp),
+        Ordering::Less | Ordering::Equal => Answer::Refused(*at),
+        Ordering::Greater => {
+            let (epoch, token, holder) = (stamp.epoch, stamp.token.get(), Some(stamp.holder));
+            Answer::Raise(*at, FenceRecord { epoch, token, holder, released: false })
+        }
+    });
+    0
 }
 
-#[inline(always)]
-fn bare_inlined(i: &Inputs) -> u32 {
-    let (stamp, at) = (&i.stamp, &i.at);
-    match (stamp.epoch, stamp.token.get()).cmp(&(at.epoch, at.token)) {
-        core::cmp::Ordering::Less => 0,
-        core::cmp::Ordering::Greater => 1,
-        core::cmp::Ordering::Equal => 2,
-    }
+/// The hand-written minimum of leave to act: the work ends before the deadline.
+#[inline(never)]
+fn bare_may_act(i: &mut Inputs) -> u32 {
+    u32::from(i.now.as_micros() + i.work.as_micros() < i.deadline.instant().as_micros())
+}
+
+#[inline(never)]
+fn may_act(i: &mut Inputs) -> u32 {
+    i.holder.may_act(i.now, i.work).is_ok().into()
+}
+
+#[inline(never)]
+fn poll(i: &mut Inputs) -> u32 {
+    matches!(i.holder.poll(i.now), Output::Wait(_)).into()
 }
 
 /// The fence's decision, and which it was.
@@ -121,7 +145,7 @@ fn raise(i: &mut Inputs) -> u32 {
     i.fence = Fence::new(i.at, Limits::default());
     let Admitted::Raise(raise) = i.fence.admit(i.stamp) else { return 0 };
     let proof = Proof::read_back(raise.record());
-    let pass: Result<Pass, _> = i.fence.commit(raise, proof);
+    let pass = i.fence.commit(raise, proof);
     u32::from(pass.is_ok_and(|pass| pass.act(i.now, i.deadline).is_ok()))
 }
 
@@ -140,12 +164,14 @@ fn plan(i: &mut Inputs) -> u32 {
     black_box(i.plan.plan()).is_ok().into()
 }
 
-fn holder(name: &str) -> HolderId {
-    HolderId::new(name).unwrap_or_else(|_| loop {})
+fn stop(what: &str) -> ! {
+    println!("wrong\t{what}\t0");
+    semihosting::process::exit(1)
 }
 
 fn stamp(epoch: u32, token: u64, name: &str) -> Stamp {
-    Stamp { epoch: Epoch(epoch), token: Token::new(token).unwrap_or_else(|| loop {}), holder: holder(name) }
+    let holder = HolderId::new(name).unwrap_or_else(|_| stop("the name"));
+    Stamp { epoch: Epoch(epoch), token: Token::new(token).unwrap_or_else(|| stop("the token")), holder }
 }
 
 fn inputs() -> Inputs {
@@ -165,9 +191,25 @@ fn inputs() -> Inputs {
             longest_window: Duration::from_secs(60),
         },
         plan: Plan::for_ttl(ttl).drift(drift).round_trip(Duration::from_millis(5)),
-        now: Instant::from_micros(1),
-        deadline: Deadline::at(Instant::from_micros(2)),
+        now: Instant::from_micros(2_000_000),
+        deadline: Deadline::at(Instant::from_micros(9_990_000)),
+        work: Duration::from_millis(200),
+        holder: held(ours),
     }
+}
+
+/// A holder that has held its lease for two seconds.
+fn held(stamp: Stamp) -> Holder {
+    let plan =
+        Plan::for_ttl(Duration::from_secs(10)).drift(Drift::from_ppm(1_000)).round_trip(Duration::from_millis(50));
+    let schedule = plan.build().unwrap_or_else(|_| stop("the plan"));
+    let mut holder = Holder::new(schedule, stamp.holder);
+    let at = Instant::from_micros;
+    let Output::SendAcquire(request) = holder.poll(at(0)) else { stop("the request") };
+    holder.granted(at(50_000), request, stamp, None);
+    let Output::Raise(_) = holder.poll(at(50_000)) else { stop("the raise") };
+    holder.raised(at(60_000), stamp);
+    holder
 }
 
 /// Nanoseconds of `ROUNDS` calls.
@@ -183,32 +225,33 @@ fn count() {
     timer::start();
     let mut i = inputs();
     let empty = time(nothing, &mut i);
-    let mut line = |name: &str, call: Call, set: &dyn Fn(&mut Inputs)| {
+    let mut line = |what: &str, case: &str, call: Call, set: &dyn Fn(&mut Inputs)| {
         i = inputs();
         set(&mut i);
         let own = time(call, &mut i) - empty;
         let rounds = u64::from(ROUNDS);
-        println!("instructions\t{name}\t{}", (own + rounds / 2) / rounds);
+        println!("instructions\t{what}: {case}\t{}", (own + rounds / 2) / rounds);
     };
     let higher: &dyn Fn(&mut Inputs) = &|i| i.stamp = stamp(1, 35, "press-b-longest1");
     let lower: &dyn Fn(&mut Inputs) = &|i| i.stamp = stamp(1, 33, "press-a-longest1");
     let same: &dyn Fn(&mut Inputs) = &|_| {};
     let other: &dyn Fn(&mut Inputs) = &|i| i.stamp = stamp(1, 34, "press-a-longest2");
-    line("two stamps compared by hand, higher", bare, higher);
-    line("two stamps compared by hand, lower", bare, lower);
-    line("two stamps and holders compared by hand, equal", bare_with_holder, same);
-    line("`Fence::admit`, a higher stamp", decide, higher);
-    line("`Fence::admit`, a lower stamp", decide, lower);
-    line("`Fence::admit`, its own stamp", decide, same);
-    line("`Fence::admit`, its own stamp of another holder", decide, other);
-    line("`Fence::admit` with its whole answer in memory, a higher stamp", decide_whole, higher);
-    line("`Fence::admit` with its whole answer in memory, a lower stamp", decide_whole, lower);
-    line("`Fence::admit` with its whole answer in memory, its own stamp", decide_whole, same);
-    line("`admit`, `commit`, `act`", raise, higher);
-    line("`WindowInput::window`, TTL 10 s", window, same);
-    line("`WindowInput::window`, the longest TTL", window, &|i| i.ttl.ttl = Duration::MAX_ANSWER);
-    line("`GateTiming::window`, 10 s", gate_window, same);
-    line("`PlanInput::plan`, TTL 10 s", plan, same);
+    for (name, stamp) in
+        [("a higher stamp", higher), ("a lower one", lower), ("its own", same), ("its own of another holder", other)]
+    {
+        line("compared by hand", name, bare, stamp);
+        line("`Fence::admit`, matched", name, decide, stamp);
+        line("answered by hand", name, bare_whole, stamp);
+        line("`Fence::admit`, answer kept", name, decide_whole, stamp);
+    }
+    line("`admit`, `commit`, `act`", "a higher stamp", raise, higher);
+    line("compared by hand", "leave to act", bare_may_act, same);
+    line("`Holder::may_act`", "leave to act", may_act, same);
+    line("`Holder::poll`", "nothing is due", poll, same);
+    line("`WindowInput::window`", "TTL 10 s", window, same);
+    line("`WindowInput::window`", "longest TTL", window, &|i| i.ttl.ttl = Duration::MAX_ANSWER);
+    line("`GateTiming::window`", "10 s", gate_window, same);
+    line("`PlanInput::plan`", "TTL 10 s", plan, same);
     sizes();
     semihosting::process::exit(0)
 }
@@ -216,7 +259,7 @@ fn count() {
 fn sizes() {
     macro_rules! sizes {
         ($($type:ty),+ $(,)?) => {
-            $(println!("bytes\t`{}`\t{}", stringify!($type), size_of::<$type>());)+
+            $(println!("bytes\t`{}`\t{}", stringify!($type).trim_start_matches("fencegate::"), size_of::<$type>());)+
         };
     }
     sizes!(
@@ -237,6 +280,14 @@ fn sizes() {
         fencegate::PlanInput,
         fencegate::Plan,
         fencegate::GateTiming,
+        fencegate::Schedule,
+        fencegate::Holder,
+        fencegate::Output,
+        fencegate::Permit,
+        fencegate::Grantor,
+        fencegate::Granting,
+        fencegate::Budget,
+        fencegate::FenceTable<u32, 64>,
         fencegate::Config,
         fencegate::Check,
     );
