@@ -71,9 +71,13 @@ enum Command {
     #[command(hide = true)]
     Holder(demo::HolderArguments),
 
-    /// Measures what ships, in bytes, and writes it into tests/BENCH.md.
-    #[command(after_help = "Example: cargo xtask bench")]
-    Bench,
+    /// Measures bytes, instructions, nanoseconds and lines per second, and writes them into tests/BENCH.md.
+    #[command(after_help = "Example: cargo xtask bench bare")]
+    Bench {
+        /// Only these parts of the record.
+        #[arg(value_enum)]
+        parts: Vec<Bench>,
+    },
 
     /// Changes the core in every small way, and sees that some test of the core notices each.
     ///
@@ -123,6 +127,19 @@ enum Command {
 enum Fencing {
     On,
     Off,
+}
+
+/// The parts of the record.
+#[derive(Clone, Copy, ValueEnum)]
+enum Bench {
+    /// Bytes of the firmware and of the module.
+    Shipped,
+    /// The core on a microcontroller: instructions, code, RAM.
+    Bare,
+    /// The core on this machine: nanoseconds.
+    Host,
+    /// The audit of ten million lines.
+    Audit,
 }
 
 /// The boards that have an emulator.
@@ -177,7 +194,7 @@ fn run(command: &Command) -> Result<()> {
             setup::ensure(&setup::everything())?;
             with_web(command)
         }
-        Command::Bench | Command::Wasm | Command::Web { .. } => {
+        Command::Bench { .. } | Command::Wasm | Command::Web { .. } => {
             setup::ensure(setup::WEB)?;
             with_web(command)
         }
@@ -192,7 +209,16 @@ fn with_web(command: &Command) -> Result<()> {
     let root = workspace::root();
     match command {
         Command::Test => test::run(root),
-        Command::Bench => bench::run(root),
+        Command::Bench { parts } => {
+            let all = if parts.is_empty() { Bench::value_variants() } else { parts };
+            let parts = all.iter().map(|part| match part {
+                Bench::Shipped => bench::Part::Shipped,
+                Bench::Bare => bench::Part::Bare,
+                Bench::Host => bench::Part::Host,
+                Bench::Audit => bench::Part::Audit,
+            });
+            bench::run(root, &parts.collect::<Vec<_>>())
+        }
         Command::Web { listen } => {
             page::module(root)?;
             page::serve(&page::build(root)?, *listen)
