@@ -17,7 +17,8 @@ pub fn run(root: &Path, files: &[String]) -> Result<()> {
     let output = workspace::target_dir(root)?.join("mutants");
     let mut mutants = Command::new(setup::program(setup::CARGO_MUTANTS)?);
     mutants.args(["mutants", "--package", "fencegate", "--colors", "never", "--jobs", &jobs.to_string(), "--output"]);
-    mutants.arg(&output).current_dir(root);
+    // Each job copies the tree, and in one target folder cargo could not tell the copies apart.
+    mutants.arg(&output).current_dir(root).env_remove("CARGO_TARGET_DIR");
     for file in files {
         mutants.args(["--file", file]);
     }
