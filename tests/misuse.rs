@@ -171,7 +171,17 @@ fn a_flash_file_without_its_key_is_no_gate_and_a_key_without_its_flash_file_is_a
     fs::remove_file(&flash).unwrap();
     let gate = EmulatedGate::on(folder);
     assert_ne!(fs::read(gate.key_file()).unwrap(), kept, "a new gate has new keys");
+    assert_eq!(fs::read(gate.folder().join("gate.key.old")).unwrap(), kept, "and the old ones are not lost");
     assert_eq!(gate.ask("status").1["boots"], 1);
+}
+
+/// Two emulators with one flash would each undo what the other has stored.
+#[test]
+fn a_flash_file_has_one_emulator() {
+    let gate = EmulatedGate::new();
+    let said = Said::by(EmulatedGate::command(&gate.folder().join("gate.flash")).stderr(Stdio::piped()));
+    assert!(said.status != 0 && said.err.contains("another emulator"), "{said:?}");
+    gate.done("raise --channel 0 --token 1 --holder a");
 }
 
 /// An erased flash is a board that nobody has provisioned yet: it becomes a gate like one without a flash file.

@@ -1,5 +1,6 @@
 //! A board in its emulator: QEMU, with the serial line on a socket, the flash in a file and the pins to look at.
 
+use crate::setup;
 use anyhow::{Context, Result, bail, ensure};
 use fencegate_host::bridge;
 use std::path::{Path, PathBuf};
@@ -36,7 +37,7 @@ impl Emulator {
         let sockets = tempfile::Builder::new().prefix("fencegate-").tempdir()?;
         let socket = |name: &str| sockets.path().join(name);
         let (folder, name) = place(flash)?;
-        let mut qemu = Command::new("qemu-system-arm");
+        let mut qemu = qemu();
         qemu.args(["-machine", "mps2-an385", "-display", "none"])
             .args(["-serial", &format!("unix:{},server=on,wait=off", socket("serial").display())])
             .args(["-monitor", &format!("unix:{},server=on,wait=off", socket("monitor").display())])
@@ -44,7 +45,8 @@ impl Emulator {
             .arg("-kernel")
             .arg(elf)
             .current_dir(folder)
-            .stdin(Stdio::null())
+            // The emulator never reads it, and holds the lock for as long as it runs.
+            .stdin(lock(flash)?)
             .stdout(Stdio::null())
             .kill_on_drop(true);
         let mut child = qemu.spawn().context("starting qemu-system-arm (`cargo xtask setup` installs it)")?;
@@ -105,6 +107,32 @@ pub fn truncated(flash: &Path) -> Option<String> {
             flash.display()
         )
     })
+}
+
+/// The emulator's command, ended by the system when this process ends, however it does, where the system can do that.
+fn qemu() -> Command {
+    const QEMU: &str = "qemu-system-arm";
+    match setup::find_program("setpriv") {
+        Some(setpriv) => {
+            let mut command = Command::new(setpriv);
+            command.args(["--pdeathsig", "KILL", QEMU]);
+            command
+        }
+        None => Command::new(QEMU),
+    }
+}
+
+/// Makes this emulator the only one with that flash: two would each undo what the other has stored.
+fn lock(flash: &Path) -> Result<fs::File> {
+    let path = flash.with_extension("flash.lock");
+    let file = fs::File::create(&path).with_context(|| format!("flash: writing {}", path.display()))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(fs::TryLockError::WouldBlock) => {
+            bail!("flash: another emulator runs with {}: end it, or name another file", flash.display())
+        }
+        Err(fs::TryLockError::Error(error)) => Err(error).with_context(|| format!("flash: locking {}", path.display())),
+    }
 }
 
 /// A file's folder and name; the emulator starts in the folder, since its options cannot quote every path.

@@ -105,6 +105,11 @@ impl Gate {
             if let Err(why) = wait_for(&mut line, &keys).await {
                 bail!("the new gate in {} does not answer: {why}", flash.display());
             }
+            if new && key_file.exists() {
+                let old = key_file.with_extension("key.old");
+                fs::rename(&key_file, &old).with_context(|| format!("writing {}", old.display()))?;
+                step::warn(&format!("a new gate; the keys of the one before are kept in {}", old.display()));
+            }
             fs::rename(&unready, &key_file).with_context(|| format!("writing {}", key_file.display()))?;
         }
         Ok(Self { board, line, keys })

@@ -124,11 +124,11 @@ impl Args {
         // The verdicts of the lines before a bad one are printed whatever comes of it.
         let flushed = audit.answer.flush().map_err(stopped);
         match ended.and(flushed) {
-            Ok(()) => audit.sum_up()?,
+            Ok(()) => audit.sum_up(true)?,
             Err(Stop::Unread) => {}
             Err(Stop::Failed(failure)) => {
                 if !self.json {
-                    audit.sum_up()?;
+                    audit.sum_up(false)?;
                 }
                 return Err(failure);
             }
@@ -221,12 +221,17 @@ impl<W: Write> Audit<W> {
         Ok(())
     }
 
-    fn sum_up(&self) -> Result<(), Failure> {
+    /// The counts; `whole` where all of the log was read, without which nothing is called clean.
+    fn sum_up(&self, whole: bool) -> Result<(), Failure> {
         if self.json {
             return output::print_json(&self.counts);
         }
         let Counts { lines, commit, stale, wrong_holder, duplicate } = self.counts;
-        let mut table = if commit == lines {
+        let mut table = if !whole {
+            Table::new(false, "stopped", format_args!("the {lines} writes before the line that cannot be read"))
+        } else if lines == 0 {
+            Table::new(true, "empty", "there is no write in this log")
+        } else if commit == lines {
             Table::new(true, "clean", format_args!("the fence would have taken all of {lines} writes"))
         } else {
             Table::new(

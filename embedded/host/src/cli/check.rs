@@ -97,7 +97,7 @@ fn table(check: &Check) -> Table {
     let errors = check.findings().filter(|finding| finding.severity() == fencegate::Severity::Error).count();
     let system = check.system();
     let mut table = match errors {
-        0 => Table::new(true, "ok", format_args!("{system} takes this")),
+        0 => Table::new(true, "ok", format_args!("no rule of {system}'s is broken")),
         1 => Table::new(false, "not ok", format_args!("{system} has a rule against this")),
         n => Table::new(false, "not ok", format_args!("{system} has {n} rules against this")),
     };

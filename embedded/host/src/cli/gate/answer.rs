@@ -90,7 +90,14 @@ pub(super) fn refused(
             words = format!("{words} Channel {channel} {}.", has_seen(&by));
         }
         let mut table = Table::new(false, "refused", words);
-        table.note(advice(reason, told));
+        table.note(match (reason, told.holder(), by) {
+            // Since an epoch's first raise is still to come, it is the operator's epoch that beat the stamp.
+            (Reason::Stale, Some(_), Some(FenceRecord { epoch, holder: None, .. })) => format!(
+                "the operator has moved the channel to epoch {epoch}: acquire the lease anew, and pass the epoch that \
+                 belongs to it (`--epoch {epoch}`)"
+            ),
+            _ => advice(reason, told),
+        });
         output::print(table)?;
     }
     Ok(Outcome::No)
