@@ -282,7 +282,8 @@ impl Config {
             let us = tick.as_micros().checked_mul(n).map(Duration::from_micros);
             us.filter(|d| *d <= Duration::MAX_ANSWER).ok_or(ConfigError::TooLong("tick"))
         };
-        let given = asked.clamp(ticks(2)?, ticks(20)?);
+        // Not `clamp`, which would panic if the least were above the most.
+        let given = asked.max(ticks(2)?).min(ticks(20)?);
         let ends = given.checked_add(tick).ok_or(ConfigError::TooLong("tick"))?;
         Ok([(given != asked).then_some(Finding::Clamped { asked, given, ends })])
     }

@@ -49,8 +49,10 @@ impl Drift {
     pub const fn of(self, t: Duration) -> Result<Duration, OutOfRange> {
         match self.checked() {
             Ok(Self(ppb)) => {
-                let (q, r) = (t.as_micros() / PPB, t.as_micros() % PPB);
-                Ok(Duration::from_micros(q * ppb + (r * ppb).div_ceil(PPB)))
+                let us = t.as_micros();
+                // A lease of less than a quarter of an hour needs no wide division.
+                let (q, r) = if us < PPB { (0, us) } else { (us / PPB, us % PPB) };
+                Ok(Duration::from_micros(q * ppb + billionths(r * ppb)))
             }
             Err(e) => Err(e),
         }
@@ -80,6 +82,21 @@ impl Drift {
     }
 }
 
+/// ⌈x/10⁹⌉ for x < 10¹⁸, by two multiplications: a Cortex-M0+ divides 64 bits in hundreds of instructions.
+///
+/// With k = ⌊x/2²⁹⌋ and M = ⌊2⁶¹/10⁹⌋, e = ⌊k·M/2³²⌋ is at most x/10⁹ and less than 2 below it: the three roundings lose
+/// less than M/2³², k/2³² and 1, together less than 1.98. So x − e·10⁹ is below 2·10⁹, and 32 bits of it are enough.
+/// (The method is that of T. Granlund and P. L. Montgomery, "Division by invariant integers using multiplication", 1994.)
+#[expect(clippy::cast_possible_truncation, reason = "k < 2³¹, e < 10⁹, and the rest fits 32 bits")]
+const fn billionths(x: u64) -> u64 {
+    const WHOLE: u32 = PPB as u32;
+    const M: u32 = ((1 << 61) / PPB) as u32;
+    let k = (x >> 29) as u32;
+    let e = ((k as u64 * M as u64) >> 32) as u32;
+    let rest = (x as u32).wrapping_sub(e.wrapping_mul(WHOLE));
+    (e + (rest > 0) as u32 + (rest > WHOLE) as u32) as u64
+}
+
 impl Add for Drift {
     type Output = Self;
 
@@ -105,6 +122,22 @@ mod tests {
                 let wait = (u128::from(t) * u128::from(PPB)).div_ceil(u128::from(PPB - ppb));
                 let got = drift.outlast(d).map(|d| u128::from(d.as_micros()));
                 assert_eq!(got.ok(), u64::try_from(wait).ok().map(u128::from), "⌈{t}/(1−{ppb} ppb)⌉");
+            }
+        }
+    }
+
+    /// Around every kind of multiple, where an estimate that is one off would show.
+    #[test]
+    fn billionths_round_up_by_multiplication() {
+        for n in (0..1_000).chain((0..PPB).step_by(9_999_991)).chain(PPB - 1_000..PPB) {
+            for x in [n * PPB, n * PPB + 1, n * PPB + PPB / 2, n * PPB + PPB - 1] {
+                assert_eq!(billionths(x), x.div_ceil(PPB), "⌈{x}/10⁹⌉");
+            }
+        }
+        for n in 0..1 << 20 {
+            let x = (n << 29) * 1_771;
+            for x in [x, (x + (1 << 29) - 1).min(PPB * PPB - 1)] {
+                assert_eq!(billionths(x), x.div_ceil(PPB), "⌈{x}/10⁹⌉");
             }
         }
     }

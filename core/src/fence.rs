@@ -354,7 +354,7 @@ impl Fence {
             Ok(true) => Admitted::Raise(Raise(self.change(FenceRecord::of(stamp, false)))),
             Ok(false) if self.limits.policy == Policy::AtLeast => Admitted::Current(Pass(stamp)),
             Ok(false) => Admitted::Refused(self.refused(Refusal::Stale)),
-            Err(refused) => Admitted::Refused(refused),
+            Err(reason) => Admitted::Refused(self.refused(reason)),
         }
     }
 
@@ -364,7 +364,10 @@ impl Fence {
     /// # Errors
     /// [`Refused`]: what is not the holder's own stamp releases nothing, least of all the next holder's.
     pub fn release(&self, stamp: Stamp) -> Result<Release, Refused> {
-        self.rank(stamp).map(|_| Release(self.change(FenceRecord::of(stamp, true))))
+        match self.rank(stamp) {
+            Ok(_) => Ok(Release(self.change(FenceRecord::of(stamp, true)))),
+            Err(reason) => Err(self.refused(reason)),
+        }
     }
 
     /// Decides on an operator's new epoch, whose tokens must exceed `floor`. Changes nothing.
@@ -424,17 +427,17 @@ impl Fence {
     }
 
     /// Whether the stamp is above the fence (`true`) or the fence's own (`false`).
-    fn rank(&self, stamp: Stamp) -> Result<bool, Refused> {
+    fn rank(&self, stamp: Stamp) -> Result<bool, Refusal> {
         let at = &self.record;
         let (epoch, token) = (stamp.epoch, stamp.token.get());
         if (epoch, token) < (at.epoch, at.token) {
-            return Err(self.refused(Refusal::Stale));
+            return Err(Refusal::Stale);
         }
         if (epoch, token) == (at.epoch, at.token) {
             return match at.holder {
-                None => Err(self.refused(Refusal::Stale)),
-                Some(holder) if holder != stamp.holder => Err(self.refused(Refusal::WrongHolder)),
-                Some(_) if at.released => Err(self.refused(Refusal::Released)),
+                None => Err(Refusal::Stale),
+                Some(holder) if holder != stamp.holder => Err(Refusal::WrongHolder),
+                Some(_) if at.released => Err(Refusal::Released),
                 Some(_) => Ok(false),
             };
         }
@@ -443,7 +446,7 @@ impl Fence {
             0 => true,
             leap => self.limits.epochs == EpochRule::Stamp && leap <= Limits::EPOCH_JUMP,
         } && if first { token < Limits::FIRST_TOKEN } else { token - at.token <= self.limits.token_jump };
-        if honest { Ok(true) } else { Err(self.refused(Refusal::Jump)) }
+        if honest { Ok(true) } else { Err(Refusal::Jump) }
     }
 }
 

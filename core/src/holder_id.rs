@@ -10,7 +10,7 @@ use core::num::NonZeroU32;
 /// zero-padded in four words, so that comparing two costs four compares on a microcontroller, and an
 /// `Option<HolderId>` is no larger than a holder.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct HolderId(NonZeroU32, [u32; 3]);
+pub struct HolderId(NonZeroU32, u32, u32, u32);
 
 /// Why a text is no holder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +75,7 @@ impl HolderId {
 
     /// The holder as sixteen bytes, zero-padded: what is signed and stored.
     pub const fn to_padded(self) -> [u8; Self::MAX_LEN] {
-        let words = [self.0.get(), self.1[0], self.1[1], self.1[2]];
+        let words = [self.0.get(), self.1, self.2, self.3];
         let mut bytes = [0; Self::MAX_LEN];
         let mut i = 0;
         while i < Self::MAX_LEN {
@@ -90,11 +90,9 @@ impl HolderId {
         match NonZeroU32::new(u32::from_le_bytes([b[0], b[1], b[2], b[3]])) {
             Some(first) => Some(Self(
                 first,
-                [
-                    u32::from_le_bytes([b[4], b[5], b[6], b[7]]),
-                    u32::from_le_bytes([b[8], b[9], b[10], b[11]]),
-                    u32::from_le_bytes([b[12], b[13], b[14], b[15]]),
-                ],
+                u32::from_le_bytes([b[4], b[5], b[6], b[7]]),
+                u32::from_le_bytes([b[8], b[9], b[10], b[11]]),
+                u32::from_le_bytes([b[12], b[13], b[14], b[15]]),
             )),
             None => None,
         }

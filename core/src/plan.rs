@@ -1,6 +1,7 @@
 //! The plan: how often to renew, when to cancel, and how long the next holder waits.
 
 use crate::{Drift, Duration, OutOfRange, Start, Window, WindowInput};
+use core::num::NonZeroU64;
 
 /// What a plan follows from. Start with [`Plan::for_ttl`], name what differs from the default, and ask for the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -146,9 +147,7 @@ impl PlanInput {
     pub fn plan(&self) -> Result<Plan, OutOfRange> {
         let Self { ttl, rtt, .. } = *self;
         let drift = self.drift.checked()?;
-        if self.attempts < 2 {
-            return Err(OutOfRange::Attempts);
-        }
+        let attempts = NonZeroU64::new(self.attempts).filter(|n| n.get() > 1).ok_or(OutOfRange::Attempts)?;
         if ttl.as_micros() < self.attempts {
             return Err(OutOfRange::TtlTooShort);
         }
@@ -160,8 +159,8 @@ impl PlanInput {
             .ok_or(OutOfRange::TtlTooLong)?;
 
         let cancel_after = Duration::from_micros(ttl.as_micros() / 3);
-        let (heartbeat, sustainable) = self.heartbeat(cancel_after);
-        let h = heartbeat.as_micros();
+        let (h, sustainable) = self.heartbeat(attempts, cancel_after);
+        let heartbeat = Duration::from_micros(h.get());
         let misses = if sustainable { (cancel_after.less(rtt).as_micros() / h).saturating_sub(1) } else { 0 };
         Ok(Plan {
             margin,
@@ -181,12 +180,12 @@ impl PlanInput {
     }
 
     /// h, at least one microsecond, and whether answers normally come before cancellation at `cancel_after`.
-    fn heartbeat(&self, cancel_after: Duration) -> (Duration, bool) {
-        let even = Duration::from_micros(self.ttl.as_micros() / self.attempts);
-        match cancel_after.checked_sub(self.rtt) {
-            Some(latest) if even <= latest => (even, true),
-            Some(latest) if !latest.is_zero() => (latest, true),
-            _ => (even, false),
+    fn heartbeat(&self, attempts: NonZeroU64, cancel_after: Duration) -> (NonZeroU64, bool) {
+        // The TTL has a microsecond for each heartbeat.
+        let even = NonZeroU64::new(self.ttl.as_micros() / attempts).unwrap_or(NonZeroU64::MIN);
+        match NonZeroU64::new(cancel_after.less(self.rtt).as_micros()) {
+            Some(latest) => (even.min(latest), true),
+            None => (even, false),
         }
     }
 }

@@ -66,13 +66,13 @@ impl Duration {
     /// From the standard library's duration, for what a holder *has* (a TTL, a window): nanoseconds round down.
     /// `None` where it does not fit 64 bits of microseconds.
     pub fn floor_from(d: core::time::Duration) -> Option<Self> {
-        u64::try_from(d.as_micros()).ok().map(Self)
+        d.as_secs().checked_mul(1_000_000)?.checked_add(u64::from(d.subsec_micros())).map(Self)
     }
 
     /// From the standard library's duration, for what a holder *spends* (work, latency): nanoseconds round up.
     /// `None` where it does not fit 64 bits of microseconds.
     pub fn ceil_from(d: core::time::Duration) -> Option<Self> {
-        u64::try_from(d.as_nanos().div_ceil(1_000)).ok().map(Self)
+        d.as_secs().checked_mul(1_000_000)?.checked_add(u64::from(d.subsec_nanos().div_ceil(1_000))).map(Self)
     }
 }
 
@@ -310,6 +310,11 @@ mod tests {
         assert_eq!(Duration::ceil_from(d), Some(Duration::from_micros(2)));
         assert_eq!(Duration::floor_from(core::time::Duration::MAX), None);
         assert_eq!(Duration::ceil_from(core::time::Duration::MAX), None);
+        let longest = core::time::Duration::from_micros(u64::MAX);
+        let nanosecond = core::time::Duration::from_nanos(1);
+        assert_eq!(Duration::ceil_from(longest), Some(Duration::from_micros(u64::MAX)));
+        assert_eq!(Duration::floor_from(longest + nanosecond), Some(Duration::from_micros(u64::MAX)));
+        assert_eq!(Duration::ceil_from(longest + nanosecond), None);
     }
 
     #[cfg(feature = "embassy-time")]

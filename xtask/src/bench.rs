@@ -1,68 +1,77 @@
-//! `cargo xtask bench`: what ships, in bytes. The figures are the same on every machine with the same toolchain.
+//! `cargo xtask bench`: what was measured, written into the record.
+//!
+//! Bytes and instructions are the same on every machine with the same toolchain; nanoseconds and lines per second are
+//! this machine's.
 
-use crate::gate::Image;
-use crate::{page, setup};
+mod bare;
+mod host;
+mod shipped;
+
 use anyhow::{Context, Result};
-use flate2::{Compression, write::GzEncoder};
-use object::{Object, ObjectSegment};
 use std::fs;
-use std::io::Write;
 use std::path::Path;
 
 /// Where the record is kept.
 const RECORD: &str = "tests/BENCH.md";
-const BEGIN: &str = "<!-- cargo xtask bench -->";
-const END: &str = "<!-- /cargo xtask bench -->";
 
-/// Where RAM begins on every Cortex-M (Armv7-M Architecture Reference Manual, B3.1).
-const RAM: u64 = 0x2000_0000;
-
-/// Bytes of an image.
+/// A part of the record, with marks around it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Bytes {
-    /// What lies in flash: code, constants, and the initial values of variables.
-    flash: u64,
-    /// What is taken of RAM for ever: variables with an initial value and without. The stack is not in it.
-    ram: u64,
+pub enum Part {
+    /// Bytes of what ships.
+    Shipped,
+    /// The core on a microcontroller: instructions, code, RAM.
+    Bare,
+    /// The core on this machine: nanoseconds.
+    Host,
+    /// The audit of a long log.
+    Audit,
 }
 
-/// Measures everything, prints it and writes it into the record.
-pub fn run(root: &Path) -> Result<()> {
-    setup::ensure(setup::FIRMWARE)?;
-    let firmware = bytes(&Image::Gate.build(root)?)?;
-    let module = page::module(root)?.join("fencegate_bg.wasm");
-    let module = fs::read(&module).with_context(|| format!("reading {}", module.display()))?;
-    let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
-    gzip.write_all(&module)?;
-    let gzip = gzip.finish()?.len();
-    let table = format!(
-        "| what | bytes |\n|---|---|\n| firmware mps2, flash | {} |\n| firmware mps2, static RAM | {} |\n\
-         | module `.wasm`, raw | {} |\n| module `.wasm`, gzip -9 | {gzip} |\n",
-        firmware.flash,
-        firmware.ram,
-        module.len(),
-    );
-    print!("{table}");
-    let file = root.join(RECORD);
-    let record = fs::read_to_string(&file).with_context(|| format!("reading {RECORD}"))?;
-    let updated = between(&record, &format!("\n{table}")).with_context(|| format!("{RECORD} has lost its marks"))?;
-    fs::write(&file, updated).with_context(|| format!("writing {RECORD}"))
+impl Part {
+    /// Its name in the marks.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Shipped => "shipped",
+            Self::Bare => "bare",
+            Self::Host => "host",
+            Self::Audit => "audit",
+        }
+    }
 }
 
-/// The record with `table` between the marks.
-fn between(record: &str, table: &str) -> Option<String> {
-    let (before, rest) = record.split_once(BEGIN)?;
-    let (_, after) = rest.split_once(END)?;
-    Some(format!("{before}{BEGIN}{table}{END}{after}"))
+/// Measures the parts, prints them and writes them into the record.
+pub fn run(root: &Path, parts: &[Part]) -> Result<()> {
+    for part in parts {
+        let table = match part {
+            Part::Shipped => shipped::measure(root),
+            Part::Bare => bare::measure(root),
+            Part::Host => host::decisions(root),
+            Part::Audit => host::audit(root),
+        }?;
+        println!("{table}");
+        let file = root.join(RECORD);
+        let record = fs::read_to_string(&file).with_context(|| format!("reading {RECORD}"))?;
+        let updated = between(&record, part.name(), &format!("\n{table}"));
+        let updated = updated.with_context(|| format!("{RECORD} has lost the marks of “{}”", part.name()))?;
+        fs::write(&file, updated).with_context(|| format!("writing {RECORD}"))?;
+    }
+    Ok(())
 }
 
-/// The bytes of an ELF file's image, by its loaded segments.
-fn bytes(elf: &Path) -> Result<Bytes> {
-    let data = fs::read(elf).with_context(|| format!("reading {}", elf.display()))?;
-    let file = object::File::parse(&*data)?;
-    let flash = file.segments().map(|segment| segment.file_range().1).sum();
-    let ram = file.segments().filter(|segment| segment.address() >= RAM).map(|segment| segment.size()).sum();
-    Ok(Bytes { flash, ram })
+/// The record with `table` between the marks of a part.
+fn between(record: &str, part: &str, table: &str) -> Option<String> {
+    let (begin, end) = (format!("<!-- cargo xtask bench {part} -->"), format!("<!-- /cargo xtask bench {part} -->"));
+    let (before, rest) = record.split_once(&begin)?;
+    let (_, after) = rest.split_once(&end)?;
+    Some(format!("{before}{begin}{table}{end}{after}"))
+}
+
+/// A table in Markdown.
+fn table<const N: usize>(heads: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> String {
+    let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+    let mut table = line(&heads.map(str::to_owned)) + &format!("|{}\n", "---|".repeat(N));
+    rows.into_iter().for_each(|row| table.push_str(&line(&row)));
+    table
 }
 
 #[cfg(test)]
@@ -71,8 +80,14 @@ mod tests {
 
     #[test]
     fn only_what_is_between_the_marks_is_written_anew() {
-        let record = format!("before\n{BEGIN}\nold\n{END}\nafter\n");
-        assert_eq!(between(&record, "\nnew\n").unwrap(), format!("before\n{BEGIN}\nnew\n{END}\nafter\n"));
-        assert_eq!(between("no marks", "new"), None);
+        let record = "before\n<!-- cargo xtask bench a -->\nold\n<!-- /cargo xtask bench a -->\nafter\n";
+        assert_eq!(between(record, "a", "\nnew\n").unwrap(), record.replace("old", "new"));
+        assert_eq!(between(record, "b", "new"), None);
+    }
+
+    #[test]
+    fn a_table_has_a_line_a_row() {
+        let rows = [["x".to_owned(), "1".to_owned()]];
+        assert_eq!(table(["what", "bytes"], rows), "| what | bytes |\n|---|---|\n| x | 1 |\n");
     }
 }

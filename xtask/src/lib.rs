@@ -16,6 +16,8 @@ pub mod firmware;
 pub mod gate;
 pub mod ledger;
 pub mod lint;
+pub mod mutants;
+pub mod nightly;
 #[cfg(feature = "web")]
 pub mod page;
 pub mod setup;

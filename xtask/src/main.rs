@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use xtask::ledger::Ledger;
-use xtask::{demo, gate, lint, setup, soak, step, workspace};
+use xtask::{demo, gate, lint, mutants, nightly, setup, soak, step, workspace};
 
 /// Everything around the code: each command first sets up what it needs.
 #[derive(Parser)]
@@ -19,7 +19,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Gets everything that any command needs.
+    /// Gets everything that any command needs, but the tools of `mutants`, `miri` and `fuzz`.
     ///
     /// Rust targets and components come through rustup, system packages through apt (as root on Debian or Ubuntu;
     /// otherwise it says what to run), npm packages from the lock files. What is there already is not fetched again.
@@ -71,9 +71,36 @@ enum Command {
     #[command(hide = true)]
     Holder(demo::HolderArguments),
 
-    /// Measures what ships, in bytes, and writes it into tests/BENCH.md.
-    #[command(after_help = "Example: cargo xtask bench")]
-    Bench,
+    /// Measures bytes, instructions, nanoseconds and lines per second, and writes them into tests/BENCH.md.
+    #[command(after_help = "Example: cargo xtask bench bare")]
+    Bench {
+        /// Only these parts of the record.
+        #[arg(value_enum)]
+        parts: Vec<Bench>,
+    },
+
+    /// Changes the core in every small way, and sees that some test of the core notices each.
+    ///
+    /// Changes that make no difference are listed in .cargo/mutants.toml, with the reason.
+    #[command(after_help = "Example: cargo xtask mutants core/src/fence.rs")]
+    Mutants {
+        /// Only the changes of these files.
+        files: Vec<String>,
+    },
+
+    /// Runs the core's tests in an interpreter in which undefined behaviour is an error.
+    #[command(after_help = "Example: cargo xtask miri")]
+    Miri,
+
+    /// Feeds random bytes to each parser and state machine of core and wire.
+    #[command(after_help = "Example: cargo xtask fuzz --seconds 60 fence")]
+    Fuzz {
+        /// For how long, each.
+        #[arg(long, value_name = "N", default_value = "60")]
+        seconds: u32,
+        /// Only this one, a name in tests/fuzz/targets.
+        target: Option<String>,
+    },
 
     /// Runs the full counts of what `test` samples.
     ///
@@ -100,6 +127,19 @@ enum Command {
 enum Fencing {
     On,
     Off,
+}
+
+/// The parts of the record.
+#[derive(Clone, Copy, ValueEnum)]
+enum Bench {
+    /// Bytes of the firmware and of the module.
+    Shipped,
+    /// The core on a microcontroller: instructions, code, RAM.
+    Bare,
+    /// The core on this machine: nanoseconds.
+    Host,
+    /// The audit of ten million lines.
+    Audit,
 }
 
 /// The boards that have an emulator.
@@ -146,12 +186,15 @@ fn run(command: &Command) -> Result<()> {
         Command::Demo { fencing } => demo::run(root, matches!(fencing, Fencing::On)),
         Command::Gate { board: Board::Mps2, listen, flash } => gate::run(root, *listen, flash),
         Command::Soak => soak::run(root),
+        Command::Mutants { files } => mutants::run(root, files),
+        Command::Miri => nightly::miri(root),
+        Command::Fuzz { seconds, target } => nightly::fuzz(root, *seconds, target.as_deref()),
         Command::Holder(arguments) => arguments.clone().run(),
         Command::Test => {
             setup::ensure(&setup::everything())?;
             with_web(command)
         }
-        Command::Bench | Command::Wasm | Command::Web { .. } => {
+        Command::Bench { .. } | Command::Wasm | Command::Web { .. } => {
             setup::ensure(setup::WEB)?;
             with_web(command)
         }
@@ -166,7 +209,16 @@ fn with_web(command: &Command) -> Result<()> {
     let root = workspace::root();
     match command {
         Command::Test => test::run(root),
-        Command::Bench => bench::run(root),
+        Command::Bench { parts } => {
+            let all = if parts.is_empty() { Bench::value_variants() } else { parts };
+            let parts = all.iter().map(|part| match part {
+                Bench::Shipped => bench::Part::Shipped,
+                Bench::Bare => bench::Part::Bare,
+                Bench::Host => bench::Part::Host,
+                Bench::Audit => bench::Part::Audit,
+            });
+            bench::run(root, &parts.collect::<Vec<_>>())
+        }
         Command::Web { listen } => {
             page::module(root)?;
             page::serve(&page::build(root)?, *listen)

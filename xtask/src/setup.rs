@@ -3,7 +3,7 @@
 //! [`ensure`] may be called at any time: what is there already is neither touched nor downloaded.
 
 use crate::step::Step;
-use crate::workspace::root;
+use crate::workspace::{self, root};
 use anyhow::{Result, bail};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -28,6 +28,15 @@ pub enum Need {
         /// A program that is on `PATH` if it is installed.
         probe: &'static str,
     },
+    /// A part of the nightly Rust toolchain, and that toolchain itself.
+    Nightly {
+        /// rustup's name for the part.
+        component: &'static str,
+        /// A file that is there if it is installed, from the toolchain's root.
+        probe: &'static str,
+    },
+    /// A program of crates.io in exactly this version, built into the target folder: it touches nobody's own.
+    Program(&'static str, &'static str),
     /// Node.js with npm. It is only looked for: which one to install is not ours to choose.
     Node,
     /// The npm packages of a folder, as its lock file has them.
@@ -49,6 +58,13 @@ pub const LINT: &[Need] = &[
     Need::RustTarget("wasm32-unknown-unknown"),
 ];
 
+/// To build what `tests/bare` counts and looks at.
+pub const BARE: &[Need] = &[
+    Need::RustTarget("thumbv6m-none-eabi"),
+    Need::RustTarget("thumbv7em-none-eabi"),
+    Need::RustTarget("wasm32-unknown-unknown"),
+];
+
 /// To build firmware for any board.
 pub const FIRMWARE: &[Need] = &[Need::RustTarget("thumbv7m-none-eabi")];
 
@@ -62,9 +78,24 @@ pub const WEB: &[Need] = &[Need::Node, Need::RustTarget("wasm32-unknown-unknown"
 pub const BROWSER: &[Need] =
     &[Need::Node, Need::AptPackage { package: "chromium", probe: "chromium" }, Need::NpmPackages { dir: "tests/js" }];
 
-/// Everything that any command needs.
+/// What breaks the core on purpose (`cargo xtask mutants`).
+pub const CARGO_MUTANTS: Need = Need::Program("cargo-mutants", "27.1.0");
+/// What builds and runs fuzz targets (`cargo xtask fuzz`).
+pub const CARGO_FUZZ: Need = Need::Program("cargo-fuzz", "0.13.2");
+
+/// To interpret the core's tests, undefined behaviour being an error.
+pub const MIRI: &[Need] = &[
+    Need::Nightly { component: "miri", probe: "bin/miri" },
+    Need::Nightly { component: "rust-src", probe: "lib/rustlib/src/rust/library/Cargo.lock" },
+];
+
+/// To fuzz. `rustc` is in every toolchain: the need is the toolchain.
+pub const FUZZ: &[Need] = &[Need::Nightly { component: "rustc", probe: "bin/rustc" }, CARGO_FUZZ];
+
+/// Everything that any command needs, but for what is outside `test` and long to build: `mutants`, `miri` and `fuzz` get
+/// their tools themselves.
 pub fn everything() -> Vec<Need> {
-    [LINT, FIRMWARE, EMULATOR, WEB, BROWSER].concat()
+    [LINT, BARE, FIRMWARE, EMULATOR, WEB, BROWSER].concat()
 }
 
 /// Gets what is missing of `needs`.
@@ -106,6 +137,14 @@ pub fn ensure(needs: &[Need]) -> Result<()> {
     }
 
     for need in needs {
+        match need {
+            Need::Nightly { component, probe } => nightly(component, probe)?,
+            Need::Program(package, version) => build_program(package, version)?,
+            _ => {}
+        }
+    }
+
+    for need in needs {
         if let Need::NpmPackages { dir } = need {
             npm_packages(&root().join(dir), dir)?;
         }
@@ -123,12 +162,56 @@ fn missing(needs: &[Need], which: impl Fn(Need) -> Option<&'static str>) -> Vec<
 
 /// Where the toolchain that builds this repository lives.
 fn sysroot() -> Result<PathBuf> {
-    let mut rustc = Command::new("rustc");
-    rustc.args(["--print", "sysroot"]).current_dir(root());
-    match rustc.output() {
-        Ok(output) if output.status.success() => Ok(String::from_utf8_lossy(&output.stdout).trim().into()),
-        _ => bail!("`rustc` does not run here: install Rust from https://rustup.rs"),
+    let Some(sysroot) = printed_sysroot(&mut Command::new("rustc")) else {
+        bail!("`rustc` does not run here: install Rust from https://rustup.rs")
+    };
+    Ok(sysroot)
+}
+
+fn printed_sysroot(rustc: &mut Command) -> Option<PathBuf> {
+    let output = rustc.args(["--print", "sysroot"]).current_dir(root()).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().into())
+}
+
+/// Sees that the nightly toolchain is there, with `component`.
+fn nightly(component: &str, probe: &str) -> Result<()> {
+    let sysroot = printed_sysroot(Command::new("rustup").args(["run", "nightly", "rustc"]));
+    if sysroot.is_some_and(|sysroot| program_file(&sysroot.join(probe)).is_file() || sysroot.join(probe).is_file()) {
+        return Ok(());
     }
+    if find_program("rustup").is_none() {
+        bail!(
+            "a nightly Rust toolchain is needed and there is no rustup to get it: install rustup from https://rustup.rs"
+        );
+    }
+    let mut command = Command::new("rustup");
+    command.args(["toolchain", "install", "nightly", "--profile", "minimal", "--component", component]);
+    Step::new(format!("installing the nightly Rust toolchain with {component}"), command)
+        .advice("see that the network can be reached, then run `rustup toolchain install nightly`")
+        .run()
+}
+
+/// Where a [`Need::Program`] is.
+pub fn program(need: Need) -> Result<PathBuf> {
+    let Need::Program(package, version) = need else { bail!("{need:?} is no program") };
+    Ok(program_file(&program_dir(package, version)?.join("bin").join(package)))
+}
+
+fn program_dir(package: &str, version: &str) -> Result<PathBuf> {
+    Ok(workspace::target_dir(root())?.join("tools").join(format!("{package}-{version}")))
+}
+
+/// Builds a program of crates.io, unless this very version is there.
+fn build_program(package: &'static str, version: &'static str) -> Result<()> {
+    if program(Need::Program(package, version))?.is_file() {
+        return Ok(());
+    }
+    let dir = program_dir(package, version)?;
+    let mut cargo = workspace::cargo(root());
+    cargo.args(["install", "--locked", "--version", version, package, "--root"]).arg(dir);
+    Step::new(format!("building {package} {version}"), cargo)
+        .advice(format!("see that the network can be reached, then try again: {package} comes from crates.io"))
+        .run()
 }
 
 fn rustup(what: &str, names: &[&str]) -> Result<()> {

@@ -65,7 +65,7 @@ pub fn boards(members: &[Member]) -> impl Iterator<Item = &str> {
     members.iter().filter_map(|member| member.board())
 }
 
-/// The folders of what runs without an operating system: the boards' firmware, and the tests' image.
+/// The folders of what runs without an operating system: the boards' firmware, and the tests' images.
 pub fn bare(members: &[Member]) -> impl Iterator<Item = &str> {
     members.iter().filter(|member| member.is_bare()).map(|member| member.dir.as_str())
 }
@@ -84,7 +84,7 @@ impl Member {
 
     /// Whether it runs without an operating system; its folder has a `.cargo/config.toml` that names its target.
     pub fn is_bare(&self) -> bool {
-        self.board().is_some() || self.dir == "tests/image"
+        self.board().is_some() || ["tests/bare", "tests/image"].contains(&self.dir.as_str())
     }
 }
 
