@@ -4,7 +4,10 @@
 //! network loses what is sent between second 12 and second 18: cancellation trips, and nothing acts until an answer
 //! comes.
 
-use fencegate::*;
+use fencegate::{
+    Admitted, Drift, Duration, Epoch, Fence, FenceRecord, GrantDenied, GrantProof, GrantRecord, GrantTerms, Grantor,
+    Holder, HolderId, Instant, Limits, Output, Plan, Proof, Stamp,
+};
 
 struct World {
     now: u64,
