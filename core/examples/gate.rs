@@ -2,7 +2,10 @@
 //!
 //! A holds the lease with token 33, pauses, and its command arrives after B has raised the gate to 34.
 
-use fencegate::*;
+use fencegate::{
+    Act, Admitted, BadHolderId, Deadline, Duration, Epoch, Expired, Fence, FenceRecord, HolderId, Instant, Limits,
+    NotStored, Proof, Refused, Stamp, Token,
+};
 
 /// What a board has: a place that outlives a power cut, and a pin.
 #[derive(Default)]

@@ -18,7 +18,9 @@
 //!  WHERE id = $1 AND ((epoch, token) < ($3, $4) OR ((epoch, token) = ($3, $4) AND holder = $5 AND NOT released));
 //! ```
 
-use fencegate::*;
+use fencegate::{
+    Admitted, BadHolderId, Epoch, EpochRule, Fence, FenceRecord, HolderId, Limits, Policy, Refused, Stamp, Token,
+};
 use std::collections::BTreeMap;
 
 /// A row: the value, and the stamp of whoever wrote it.
