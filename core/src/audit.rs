@@ -132,6 +132,7 @@ mod tests {
             assert_eq!(take(1, 1, "d", None), Commit, "the epoch comes first");
             assert_eq!(take(u32::MAX, 1, "d", None), Commit);
             assert_eq!(take(0, u64::MAX, "c", None), Stale);
+            assert_eq!(fence.top(), Some(&write(u32::MAX, 1, "d", None)));
         }
     }
 

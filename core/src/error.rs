@@ -65,3 +65,30 @@ impl fmt::Display for OutOfRange {
 }
 
 impl core::error::Error for OutOfRange {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+    use std::string::ToString;
+
+    #[test]
+    fn each_reason_names_its_field_and_is_told_apart() {
+        let all = [
+            (OutOfRange::TtlTooShort, "ttl_us: "),
+            (OutOfRange::TtlTooLong, "ttl_us: "),
+            (OutOfRange::Drift, "drift_ppb: "),
+            (OutOfRange::Attempts, "attempts: "),
+            (OutOfRange::Granularity, "granularity_us: "),
+            (OutOfRange::Nodes, "nodes: "),
+            (OutOfRange::Granted, "granted: "),
+            (OutOfRange::DriftFactor, "drift_factor_ppb: "),
+            (OutOfRange::Instant, "instant: "),
+        ];
+        let mut reasons = BTreeSet::new();
+        for (error, field) in all {
+            assert_eq!(error.to_string(), std::format!("{field}{}", error.reason()));
+            assert!(error.reason().len() > 20 && reasons.insert(error.reason()), "{error}");
+        }
+    }
+}

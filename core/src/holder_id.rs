@@ -195,6 +195,28 @@ mod tests {
     }
 
     #[test]
+    fn a_wrong_one_says_what_a_holder_is() {
+        assert_eq!("press-a#9f3c".parse(), HolderId::new("press-a#9f3c"));
+        assert_eq!(std::format!("{:?}", HolderId::new("a").unwrap()), "\"a\"");
+        assert_eq!(std::format!("{:>3}|", HolderId::new("a").unwrap()), "  a|");
+        for (text, says) in [("", "at least one character"), ("seventeen-bytes-x", "16 bytes"), ("é", "printable")] {
+            let wrong = text.parse::<HolderId>().unwrap_err().to_string();
+            assert!(wrong.contains(says), "{wrong}");
+        }
+    }
+
+    #[cfg(feature = "serde")]
+    #[test]
+    fn json_is_the_text() {
+        let id = HolderId::new("press-a#9f3c").unwrap();
+        assert_eq!(serde_json::to_string(&id).unwrap(), r#""press-a#9f3c""#);
+        assert_eq!(serde_json::from_str::<HolderId>(r#""press-a#9f3c""#).unwrap(), id);
+        let wrong = |json| serde_json::from_str::<HolderId>(json).unwrap_err().to_string();
+        assert!(wrong("7").contains("expected a holder of 1 to 16 printable ASCII bytes"), "{}", wrong("7"));
+        assert!(wrong(r#""""#).contains("at least one character"));
+    }
+
+    #[test]
     fn padding_round_trips_and_hides_nothing() {
         for text in ["a", "abcd", "press-a#9f3c", "sixteen-bytes-xx"] {
             let id = HolderId::new(text).unwrap();

@@ -204,6 +204,30 @@ mod tests {
         assert_eq!((plan.heartbeat, plan.sustainable), (US(300_000), false));
     }
 
+    /// The contract's worked example, every figure.
+    #[test]
+    fn the_whole_plan() {
+        let mut input = Plan::for_ttl(US(10_000_000)).drift(Drift::from_ppm(1_000)).round_trip(US(50_000)).attempts(5);
+        input = input.work(US(2_000_000)).poll(US(1_000_000));
+        let plan = Plan {
+            margin: US(10_000),
+            window: US(9_990_000),
+            safe: true,
+            heartbeat: US(2_000_000),
+            sustainable: true,
+            renewals_in_window: 4,
+            cancel_after: US(3_333_333),
+            misses_before_cancel: 0,
+            stall_tolerance: US(7_940_000),
+            work_deadline: US(7_990_000),
+            takeover: US(10_010_011 + 100_000 + 1_000_000),
+            renewals_per_hour: 1_800,
+        };
+        assert_eq!(input.plan(), Ok(plan));
+        let often = input.attempts(10).plan().unwrap();
+        assert_eq!((often.heartbeat, often.renewals_in_window, often.misses_before_cancel), (US(1_000_000), 9, 2));
+    }
+
     #[test]
     fn the_shortest_lease_has_a_plan() {
         let plan = Plan::for_ttl(US(2)).attempts(2).plan().unwrap();

@@ -181,6 +181,17 @@ mod tests {
     }
 
     #[test]
+    fn the_plan_is_asked_for_what_the_size_was() {
+        let input = SizeInput { attempts: 4, poll: US(7), drift: Drift::from_ppb(3), ..worked() };
+        let plan = input.plan_for(US(9));
+        assert_eq!((plan.ttl, plan.drift, plan.rtt, plan.attempts), (US(9), Drift::from_ppb(3), US(50_000), 4));
+        assert_eq!((plan.work, plan.pause, plan.poll), (US(2_000_000), US(500_000), US(7)));
+        assert_eq!((plan.start, plan.clock_offset), (crate::Start::Send, Duration::ZERO));
+        let set = SizeInput::new(Drift::ZERO).round_trip(US(1)).work(US(2)).pause(US(3));
+        assert_eq!((set.rtt, set.work, set.pause), (US(1), US(2), US(3)));
+    }
+
+    #[test]
     fn a_step_of_the_coordinators_rounds_up() {
         let step = |us| ttl(&SizeInput { granularity: US(us), ..worked() });
         assert_eq!(step(1_000_000), Ok(Some(8_000_000)));

@@ -65,3 +65,17 @@ impl fmt::Display for Stamp {
         write!(f, "epoch {} token {} of {}", self.epoch, self.token, self.holder)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::string::ToString;
+
+    #[test]
+    fn a_stamp_in_words() {
+        let (token, holder) = (Token::new(34).unwrap(), HolderId::new("press-b").unwrap());
+        assert_eq!((Token::new(0), token.get()), (None, 34));
+        assert_eq!(Stamp { epoch: Epoch(2), token, holder }.to_string(), "epoch 2 token 34 of press-b");
+        assert_eq!(std::format!("{token:>4}|{:>4}|", Epoch(2)), "  34|   2|");
+    }
+}

@@ -691,6 +691,9 @@ mod tests {
         assert_eq!(Value::Drift(DEFAULT_DRIFT_FACTOR).to_string(), "1%");
         assert_eq!(Value::Drift(Drift::from_ppb(7)).to_string(), "7ppb");
         assert_eq!(Value::Literal(Literal::HalfTheTtl).to_string(), "-1");
+        assert_eq!(Value::Literal(Literal::Infinite).to_string(), "infinite");
+        assert_eq!((Value::Count(5).to_string(), Value::Flag(true).to_string()), ("5".into(), "true".into()));
+        assert_eq!(std::format!("{:>6}|", System::Etcd), "  etcd|");
     }
 
     #[test]

@@ -289,6 +289,21 @@ mod tests {
     }
 
     #[test]
+    fn what_passes_between_instants() {
+        let (early, late) = (Instant::from_micros(5), Instant::from_micros(7));
+        assert_eq!((late.since(early), late.since(late)), (Ok(Duration::from_micros(2)), Ok(Duration::ZERO)));
+        assert_eq!(early.since(late), Err(ClockRanBackwards));
+        assert_eq!(Duration::from_micros(5).checked_sub(Duration::from_micros(7)), None);
+        assert_eq!(Duration::from_micros(7).checked_sub(Duration::from_micros(5)), Some(Duration::from_micros(2)));
+        assert_eq!(Duration::from_micros(7).checked_add(Duration::from_micros(5)), Some(Duration::from_micros(12)));
+        assert_eq!(Duration::from_micros(u64::MAX).checked_add(Duration::from_micros(1)), None);
+        assert_eq!((Duration::from_millis(3), Duration::from_secs(3)), (Duration(3_000), Duration(3_000_000)));
+        assert_eq!(core::time::Duration::from(Duration::from_micros(7)), core::time::Duration::from_micros(7));
+        assert_eq!(std::format!("{:?} {late:?}", Duration::from_micros(2)), "2µs @7µs");
+        assert!(std::format!("{ClockRanBackwards}").contains("ran backwards"));
+    }
+
+    #[test]
     fn a_deadline_past_the_end_of_the_clock_is_no_deadline() {
         assert_eq!(Deadline::after(Instant::from_micros(u64::MAX), Duration::from_micros(1)), None);
         assert!(Deadline::after(Instant::from_micros(u64::MAX), Duration::ZERO).is_some());

@@ -1,6 +1,7 @@
 //! Style, and the rules of the house that a machine can check.
 
 use crate::ledger::Ledger;
+use crate::setup;
 use crate::step::Step;
 use crate::workspace::{self, Member};
 use anyhow::{Context, Result, bail};
@@ -53,6 +54,9 @@ pub fn run(root: &Path, ledger: &mut Ledger) -> Result<()> {
     ledger.check("what stands at the top level", || none_of(&strangers(&top_level(root)?)));
     ledger.check("unsafe code is forbidden", || none_of(&without_forbid(&members)?));
 
+    for (name, features) in [("bare", "--no-default-features"), ("all features", "--all-features")] {
+        ledger.step(oldest(root, name, features)?);
+    }
     for (name, arguments, folder) in cargo_checks(&members) {
         let mut cargo = workspace::cargo(&root.join(folder));
         cargo.args(arguments.split(' '));
@@ -62,6 +66,16 @@ pub fn run(root: &Path, ledger: &mut Ledger) -> Result<()> {
         ledger.step(Step::new(name, cargo));
     }
     Ok(())
+}
+
+/// Compiles the core with the oldest toolchain that it promises to compile with.
+fn oldest(root: &Path, name: &str, features: &str) -> Result<Step> {
+    let mut cargo = Command::new("rustup");
+    cargo.args(["run", setup::OLDEST, "cargo", "check", "--package", "fencegate", "--lib", features]);
+    // The other rooms ask for more; and a target folder of its own, or each toolchain would undo the other's work.
+    cargo.args(["--ignore-rust-version", "--target-dir"]).arg(workspace::target_dir(root)?.join("oldest"));
+    cargo.current_dir(root).env_remove("CARGO").env_remove("RUSTC");
+    Ok(Step::new(format!("check with Rust {} (core, {name})", setup::OLDEST), cargo))
 }
 
 /// What cargo checks: a name, cargo's arguments, and the folder to call it in.
@@ -208,6 +222,12 @@ mod tests {
                 "tools/stray/ is no room of the workspace: move the crate stray into one",
             ]
         );
+    }
+
+    #[test]
+    fn the_oldest_toolchain_is_the_one_that_the_core_promises() {
+        let manifest = fs::read_to_string(workspace::root().join("core/Cargo.toml")).unwrap();
+        assert!(manifest.contains(&format!("\nrust-version = \"{}\"\n", setup::OLDEST)));
     }
 
     #[test]

@@ -28,8 +28,10 @@ pub enum Need {
         /// A program that is on `PATH` if it is installed.
         probe: &'static str,
     },
-    /// A part of the nightly Rust toolchain, and that toolchain itself.
-    Nightly {
+    /// A part of another Rust toolchain, and that toolchain itself.
+    Toolchain {
+        /// rustup's name for it.
+        name: &'static str,
         /// rustup's name for the part.
         component: &'static str,
         /// A file that is there if it is installed, from the toolchain's root.
@@ -49,8 +51,12 @@ pub enum Need {
 /// The oldest Node.js that the page's tools run on.
 const NODE: (u32, u32) = (20, 19);
 
+/// The oldest toolchain that compiles the core; `core/Cargo.toml` says it too.
+pub const OLDEST: &str = "1.88";
+
 /// To check style.
 pub const LINT: &[Need] = &[
+    Need::Toolchain { name: OLDEST, component: "rustc", probe: "bin/rustc" },
     Need::RustComponent { component: "rustfmt", probe: "bin/rustfmt" },
     Need::RustComponent { component: "clippy", probe: "bin/clippy-driver" },
     Need::RustTarget("thumbv6m-none-eabi"),
@@ -85,12 +91,12 @@ pub const CARGO_FUZZ: Need = Need::Program("cargo-fuzz", "0.13.2");
 
 /// To interpret the core's tests, undefined behaviour being an error.
 pub const MIRI: &[Need] = &[
-    Need::Nightly { component: "miri", probe: "bin/miri" },
-    Need::Nightly { component: "rust-src", probe: "lib/rustlib/src/rust/library/Cargo.lock" },
+    Need::Toolchain { name: "nightly", component: "miri", probe: "bin/miri" },
+    Need::Toolchain { name: "nightly", component: "rust-src", probe: "lib/rustlib/src/rust/library/Cargo.lock" },
 ];
 
 /// To fuzz. `rustc` is in every toolchain: the need is the toolchain.
-pub const FUZZ: &[Need] = &[Need::Nightly { component: "rustc", probe: "bin/rustc" }, CARGO_FUZZ];
+pub const FUZZ: &[Need] = &[Need::Toolchain { name: "nightly", component: "rustc", probe: "bin/rustc" }, CARGO_FUZZ];
 
 /// Everything that any command needs, but for what is outside `test` and long to build: `mutants`, `miri` and `fuzz` get
 /// their tools themselves.
@@ -138,7 +144,7 @@ pub fn ensure(needs: &[Need]) -> Result<()> {
 
     for need in needs {
         match need {
-            Need::Nightly { component, probe } => nightly(component, probe)?,
+            Need::Toolchain { name, component, probe } => toolchain(name, component, probe)?,
             Need::Program(package, version) => build_program(package, version)?,
             _ => {}
         }
@@ -173,21 +179,21 @@ fn printed_sysroot(rustc: &mut Command) -> Option<PathBuf> {
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().into())
 }
 
-/// Sees that the nightly toolchain is there, with `component`.
-fn nightly(component: &str, probe: &str) -> Result<()> {
-    let sysroot = printed_sysroot(Command::new("rustup").args(["run", "nightly", "rustc"]));
+/// Sees that a toolchain is there, with `component`.
+fn toolchain(name: &str, component: &str, probe: &str) -> Result<()> {
+    let sysroot = printed_sysroot(Command::new("rustup").args(["run", name, "rustc"]));
     if sysroot.is_some_and(|sysroot| program_file(&sysroot.join(probe)).is_file() || sysroot.join(probe).is_file()) {
         return Ok(());
     }
     if find_program("rustup").is_none() {
         bail!(
-            "a nightly Rust toolchain is needed and there is no rustup to get it: install rustup from https://rustup.rs"
+            "the Rust toolchain {name} is needed and there is no rustup to get it: install rustup from https://rustup.rs"
         );
     }
     let mut command = Command::new("rustup");
-    command.args(["toolchain", "install", "nightly", "--profile", "minimal", "--component", component]);
-    Step::new(format!("installing the nightly Rust toolchain with {component}"), command)
-        .advice("see that the network can be reached, then run `rustup toolchain install nightly`")
+    command.args(["toolchain", "install", name, "--profile", "minimal", "--component", component]);
+    Step::new(format!("installing the Rust toolchain {name} with {component}"), command)
+        .advice(format!("see that the network can be reached, then run `rustup toolchain install {name}`"))
         .run()
 }
 

@@ -301,6 +301,48 @@ fn where_there_is_no_plan_there_is_still_a_check() {
 }
 
 #[test]
+fn what_holds_can_be_asked_for() {
+    let mut config = config(System::Etcd, &[("ttl", s(7))]);
+    let get = |config: &Config, key| config.get(key).map(|value| value.to_string());
+    let of = |text: &str| Some(text.to_string());
+    assert_eq!(
+        (config.system(), get(&config, "ttl"), get(&config, "election_timeout")),
+        (System::Etcd, of("7s"), of("1s"))
+    );
+    assert_eq!((get(&config, "drift"), get(&config, "rtt"), get(&config, "tick")), (None, of("0s"), None));
+    config.set("drift", Value::Drift(Drift::from_ppm(1))).unwrap();
+    config.set("drift", Value::Drift(Drift::from_ppm(2))).unwrap();
+    config.set("rtt", ms(5)).unwrap();
+    assert_eq!((get(&config, "drift"), get(&config, "rtt")), (of("3000ppb"), of("5ms")));
+    assert_eq!(config.check().unwrap().system(), System::Etcd);
+}
+
+/// Consul's clients renew at half the TTL, the others at a third; where cancellation allows neither, it shows.
+#[test]
+fn the_plan_has_the_heartbeats_of_the_systems_own_client() {
+    let heartbeat = |system, ttl| {
+        let values = [("drift", Value::Drift(Drift::ZERO)), ("rtt", s(10)), (ttl, s(30))];
+        check(system, &values).plan().map(|plan| (plan.heartbeat, plan.sustainable))
+    };
+    assert_eq!(heartbeat(System::Consul, "ttl"), Some((Duration::from_secs(15), false)));
+    assert_eq!(heartbeat(System::Redisson, "ttl"), Some((Duration::from_secs(10), false)));
+}
+
+#[test]
+fn errors_name_the_key_and_what_would_be_right() {
+    for (error, words) in [
+        (ConfigError::UnknownKey(System::Etcd), "key: the system has no such key"),
+        (ConfigError::Twice("ttl"), "ttl: it is given more than once"),
+        (ConfigError::WrongKind("ttl"), "ttl: its value is of another kind"),
+        (ConfigError::Missing("nodes"), "nodes: it has no default and must be given"),
+        (ConfigError::TooLong("tick"), "tick: what follows from it does not fit 2⁶³−1 µs"),
+        (ConfigError::OutOfRange(OutOfRange::Drift), "drift_ppb: a drift must stay below 1000000000 ppb (100 %)"),
+    ] {
+        assert_eq!(error.to_string(), words);
+    }
+}
+
+#[test]
 fn what_cannot_be_set_is_named() {
     let mut etcd = Config::new(System::Etcd);
     assert_eq!(etcd.set("tll", s(1)), Err(ConfigError::UnknownKey(System::Etcd)));
