@@ -69,9 +69,9 @@ fuzz_target!(|run: Run| {
                     }
                     Admitted::Raise(raise) => {
                         assert!(at > key(before) || before.holder.is_none() && at >= key(before));
-                        stored = misread.and_then(self::stamp).map_or(raise.record(), |other| {
-                            FenceRecord { token: other.token.get(), ..raise.record() }
-                        });
+                        stored = misread
+                            .and_then(self::stamp)
+                            .map_or(raise.record(), |other| FenceRecord { token: other.token.get(), ..raise.record() });
                         let is_it = stored == raise.record();
                         let passed = fence.commit(raise, Proof::read_back(stored));
                         assert_eq!(passed.is_ok(), is_it);
