@@ -54,7 +54,7 @@ fn checks() {
             }
         }
         Err(error) => {
-            call!(ConfigError::field(error), ConfigError::reason(error), ConfigError::from(any(OutOfRange::Nodes)))
+            call!(ConfigError::field(error), ConfigError::reason(error), ConfigError::from(any(OutOfRange::Nodes)));
         }
     }
     call!(Severity::name(any(Severity::Error)));
