@@ -129,12 +129,14 @@ mod tests {
     /// Around every kind of multiple, where an estimate that is one off would show.
     #[test]
     fn billionths_round_up_by_multiplication() {
-        for n in (0..1_000).chain((0..PPB).step_by(9_999_991)).chain(PPB - 1_000..PPB) {
+        // Interpreted (Miri), only some of them.
+        let step = if cfg!(miri) { 4_099 } else { 1 };
+        for n in (0..1_000).chain((0..PPB).step_by(9_999_991)).chain(PPB - 1_000..PPB).step_by(step) {
             for x in [n * PPB, n * PPB + 1, n * PPB + PPB / 2, n * PPB + PPB - 1] {
                 assert_eq!(billionths(x), x.div_ceil(PPB), "⌈{x}/10⁹⌉");
             }
         }
-        for n in 0..1 << 20 {
+        for n in (0..1 << 20).step_by(step) {
             let x = (n << 29) * 1_771;
             for x in [x, (x + (1 << 29) - 1).min(PPB * PPB - 1)] {
                 assert_eq!(billionths(x), x.div_ceil(PPB), "⌈{x}/10⁹⌉");

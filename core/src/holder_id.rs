@@ -76,14 +76,11 @@ impl HolderId {
 
     /// The holder as sixteen bytes, zero-padded: what is signed and stored.
     pub const fn to_padded(self) -> [u8; Self::MAX_LEN] {
-        let words = [self.0.get(), self.1, self.2, self.3];
-        let mut bytes = [0; Self::MAX_LEN];
-        let mut i = 0;
-        while i < Self::MAX_LEN {
-            bytes[i] = words[i / 4].to_le_bytes()[i % 4];
-            i += 1;
+        let words = [self.0.get().to_le_bytes(), self.1.to_le_bytes(), self.2.to_le_bytes(), self.3.to_le_bytes()];
+        match words.as_flattened().first_chunk() {
+            Some(bytes) => *bytes,
+            None => [0; Self::MAX_LEN], // four words of four bytes are sixteen
         }
-        bytes
     }
 
     /// Packs bytes that [`Self::new`] has checked; `None` where the first word is empty.

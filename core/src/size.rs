@@ -114,7 +114,7 @@ impl SizeInput {
 
     /// ⌈S·n·10⁹ / D⌉ with S = W + P + d + 1 and D = n·(10⁹−ε) − m·10⁹; `None` where D is not positive.
     ///
-    /// S·n·10⁹ can have 160 bits. D < n·10⁹, so that T > S: an S above 2⁶³−1 has no answer that fits, and below it
+    /// S·n·10⁹ can have 160 bits. D < n·10⁹, so that T > S: an S of 2⁶³−1 or more has no answer that fits, and below it
     /// S·n < 2¹²⁷. With S·n = q·D + r, T = q·10⁹ + ⌈r·10⁹/D⌉, and r·10⁹ < D·10⁹ < 2¹²⁴: exact in 128 bits, for every
     /// input. A lease is sized by a person at a desk, not by a microcontroller in a loop, and 64 bits would not do.
     fn exact(&self) -> Option<Result<u64, OutOfRange>> {
@@ -123,7 +123,7 @@ impl SizeInput {
         let divisor = (n * (whole - u128::from(self.drift.as_ppb()))).checked_sub(lost).filter(|d| *d > 0)?;
 
         let sum = [self.work, self.pause, self.rtt].iter().fold(1, |sum, us| sum + u128::from(us.as_micros()));
-        if sum > u128::from(Duration::MAX_ANSWER.as_micros()) {
+        if sum >= u128::from(Duration::MAX_ANSWER.as_micros()) {
             return Some(Err(OutOfRange::TtlTooLong));
         }
         let (q, r) = (sum * n / divisor, sum * n % divisor);
@@ -227,6 +227,8 @@ mod tests {
         let most = SizeInput::new(Drift::ZERO);
         let sums = SizeInput { work: US(u64::MAX), pause: US(u64::MAX), rtt: US(u64::MAX), ..most };
         assert_eq!(ttl(&sums), Err(OutOfRange::TtlTooLong));
+        assert_eq!(ttl(&SizeInput { attempts: u64::MAX, ..sums }), Err(OutOfRange::TtlTooLong));
+        assert_eq!(ttl(&SizeInput { attempts: 2, lost: 0, ..worked() }), Ok(Some(5_110_223)), "two heartbeats will do");
         let beats = |attempts| ttl(&SizeInput { attempts, ..most });
         assert_eq!(beats(u64::MAX), Err(OutOfRange::TtlTooLong), "T is at least n");
         assert_eq!(beats(i64::MAX.cast_unsigned()), Ok(Some(i64::MAX.cast_unsigned())));

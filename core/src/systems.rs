@@ -131,7 +131,7 @@ impl fmt::Display for Exact {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const S: u64 = 1_000_000;
         let (unit, digits, name) = match self.0.as_micros() {
-            us if us >= 3_600 * S && us.is_multiple_of(3_600 * S) => (3_600 * S, 0, "h"),
+            us if us > 0 && us.is_multiple_of(3_600 * S) => (3_600 * S, 0, "h"),
             us if us == 0 || us >= S => (S, 6, "s"),
             us if us >= 1_000 => (1_000, 3, "ms"),
             _ => (1, 0, "us"),
@@ -742,6 +742,8 @@ mod tests {
         assert_eq!(json["defaults"], serde_json::from_str::<serde_json::Value>(defaults).unwrap());
         assert!(json["token"].is_null());
         let redlock = serde_json::to_value(REDLOCK).unwrap();
+        let redisson = serde_json::to_value(REDISSON).unwrap();
+        assert_eq!(redisson["defaults"], serde_json::json!({"ttl": "30s", "lease_time": null, "fenced": false}));
         assert_eq!((&redlock["defaults"]["nodes"], &redlock["defaults"]["ttl"]), (&5.into(), &serde_json::Value::Null));
         for system in System::ALL {
             assert_eq!(serde_json::to_value(system).unwrap(), system.name());

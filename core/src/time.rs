@@ -342,6 +342,9 @@ mod tests {
         assert_eq!(Instant::now_from_embassy(ticks), Some(Instant::from_micros(3_000_000)));
         assert_eq!(Instant::start_from_embassy(ticks), Instant::now_from_embassy(ticks));
         assert_eq!(embassy_time::Instant::try_from(Instant::from_micros(3_000_000)), Ok(ticks));
+        let part = embassy_time::Duration::from_ticks(embassy_time::TICK_HZ * 3 / 2);
+        assert_eq!(Duration::floor_from_embassy(part), Some(Duration::from_millis(1_500)));
+        assert_eq!(Duration::floor_from_embassy(part), Duration::ceil_from_embassy(part));
         let second = Duration::from_secs(1);
         assert_eq!(second.floor_to_embassy(), Some(embassy_time::Duration::from_ticks(embassy_time::TICK_HZ)));
         assert_eq!(second.floor_to_embassy(), second.ceil_to_embassy());

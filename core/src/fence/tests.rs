@@ -169,3 +169,22 @@ fn a_fence_is_small() {
     assert!(size_of::<FenceRecord>() <= 40, "{}", size_of::<FenceRecord>());
     assert!(size_of::<Fence>() <= 56, "{}", size_of::<Fence>());
 }
+
+#[test]
+fn refusals_in_words() {
+    extern crate std;
+    use std::string::ToString;
+    let by = FenceRecord::of(stamp(1, 34, "b"), true);
+    for (reason, words) in [
+        (Refusal::Stale, "stale: the fence has seen epoch 1 token 34, held by b"),
+        (Refusal::WrongHolder, "wrong holder: the fence has seen epoch 1 token 34, held by b"),
+        (Refusal::Released, "released: the fence has seen the release of epoch 1 token 34, held by b"),
+        (Refusal::Jump, "jump: too far above what the fence has seen, epoch 1 token 34, held by b"),
+    ] {
+        assert_eq!(Refused { reason, by }.to_string(), words);
+    }
+    let nobody = Refused { reason: Refusal::Jump, by: FenceRecord::floor(Epoch(0), 7) }.to_string();
+    assert!(nobody.ends_with("epoch 0 token 7, held by nobody"), "{nobody}");
+    assert!(NotStored.to_string().contains("not the one that was decided"));
+    assert!(Expired.to_string().starts_with("expired"));
+}

@@ -56,6 +56,7 @@ fn handing_over_lets_the_work_in_hand_finish() {
     let permit = permit!(h, t = 1_000, work = 500, until = 8_991);
     tell!(h, t = 1_100, hand_over(ms(30_000)));
     denied!(h, t = 1_100, work = 1, Denied::Ending);
+    assert_eq!((h.stamp(), h.deadline()), (Some(stamp(33)), Some(Deadline::at(at(8_991)))));
     assert_eq!(h.covers(at(1_499), &permit), Ok(()));
     says!(h, t = 3_500);
     tell!(h, t = 3_600, stopped());
