@@ -60,6 +60,7 @@ impl Verdict {
 
 /// The fence of one resource in a log.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct LogFence<H> {
     top: Option<LogWrite<H>>,

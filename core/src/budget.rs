@@ -29,6 +29,7 @@ pub struct RaiseBudget {
 /// assert!(budget.allows(at(60)));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Budget {
     terms: RaiseBudget,

@@ -4,6 +4,7 @@ use core::fmt;
 
 /// An input out of its range, or an output that does not fit: the closed list of reasons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum OutOfRange {

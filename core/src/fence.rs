@@ -111,6 +111,7 @@ impl Default for Limits {
 
 /// Why a stamp was refused, in the order in which the reasons are tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Refusal {
     /// Lower than the fence.
@@ -125,6 +126,7 @@ pub enum Refusal {
 
 /// A refused stamp, and the record that beat it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Refused {
     /// Why.
@@ -153,6 +155,7 @@ impl core::error::Error for Refused {}
 
 /// What the fence says of a stamp.
 #[derive(Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[must_use]
 pub enum Admitted {
@@ -166,6 +169,7 @@ pub enum Admitted {
 
 /// A change that is decided and not yet stored.
 #[derive(Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 struct Change {
     from: FenceRecord,
@@ -176,6 +180,7 @@ macro_rules! decided {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
         #[derive(Debug, PartialEq, Eq)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize))]
         #[cfg_attr(feature = "defmt", derive(defmt::Format))]
         #[must_use = "decided is not stored"]
         pub struct $name(Change);
@@ -204,6 +209,7 @@ decided!(
 
 /// Evidence that a record is in persistent storage.
 #[derive(Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[must_use]
 pub struct Proof(FenceRecord);
@@ -219,6 +225,7 @@ impl Proof {
 
 /// The proof is of another record, or the fence has moved since the decision. Nothing was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct NotStored;
 
@@ -232,6 +239,7 @@ impl core::error::Error for NotStored {}
 
 /// Leave to act once, under a stamp that is the fence's and is stored. It lacks only the time.
 #[derive(Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[must_use]
 pub struct Pass(Stamp);
@@ -253,6 +261,7 @@ impl Pass {
 
 /// An act that may take effect now: under a stored stamp, inside its window.
 #[derive(Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[must_use]
 pub struct Act {
@@ -279,6 +288,7 @@ impl Act {
 
 /// The window was over before the act could begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Expired;
 
@@ -319,6 +329,7 @@ impl core::error::Error for Expired {}
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Fence {
     record: FenceRecord,

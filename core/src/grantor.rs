@@ -55,6 +55,7 @@ pub struct GrantTerms {
 
 /// Why a grantor did not do what it was asked to, in the order in which the reasons are tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum GrantDenied {
@@ -102,6 +103,7 @@ impl core::error::Error for GrantDenied {}
 
 /// A change that is decided and not yet stored; without `from`, the storage was lost.
 #[derive(Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 struct Change {
     from: Option<GrantRecord>,
@@ -112,6 +114,7 @@ macro_rules! decided {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
         #[derive(Debug, PartialEq, Eq)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize))]
         #[cfg_attr(feature = "defmt", derive(defmt::Format))]
         #[must_use = "decided is not stored"]
         pub struct $name(Change);
@@ -140,6 +143,7 @@ decided!(
 
 /// Evidence that a record is in persistent storage.
 #[derive(Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[must_use]
 pub struct GrantProof(GrantRecord);
@@ -188,6 +192,7 @@ pub struct Granted {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Grantor {
     record: Option<GrantRecord>,

@@ -33,6 +33,7 @@ use request::Unanswered;
 
 /// What a holder is doing.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 enum State {
     /// Has no lease and asks for none before this instant; `None`: the instant lies past the end of the clock.
@@ -52,6 +53,7 @@ enum State {
 
 /// What ends a lease beside its window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 struct Bounds {
     /// How long the worker may go without reporting progress.
@@ -65,6 +67,7 @@ struct Bounds {
 /// A holder asks for its lease from the first [`poll`](Self::poll) on, and again whenever it has lost it, until it is
 /// told to [`stop`](Self::stop).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Holder {
     id: HolderId,

@@ -14,6 +14,7 @@ pub struct HolderId(NonZeroU32, u32, u32, u32);
 
 /// Why a text is no holder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum BadHolderId {
     /// The name, or the instance after a `#`, has no byte.

@@ -44,6 +44,7 @@ pub enum System {
 
 /// What a value of a key is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Kind {
     /// The lease: a duration of which what lies between two microseconds is dropped.
@@ -60,6 +61,7 @@ pub enum Kind {
 
 /// A word that some key takes instead of a duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Literal {
     /// `-1`: half the TTL, rounded down to whole seconds (Patroni's safety margin).
@@ -148,6 +150,7 @@ impl fmt::Display for Exact {
 
 /// A key of a system's configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Key {
     /// How it is written.
@@ -195,6 +198,7 @@ impl Key {
 
 /// Text that is no value of its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum BadValue {

@@ -31,6 +31,7 @@ use heapless::Vec;
 /// # Ok::<(), TableError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct FenceTable<K, const N: usize> {
     limits: Limits,
@@ -39,6 +40,7 @@ pub struct FenceTable<K, const N: usize> {
 
 /// What a table says of a stamp.
 #[derive(Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[must_use]
 pub enum TableAdmitted<K> {
@@ -52,6 +54,7 @@ pub enum TableAdmitted<K> {
 
 /// Why a table refused a stamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum TableRefused {
     /// By the resource's fence.
@@ -62,6 +65,7 @@ pub enum TableRefused {
 
 /// A raise of one resource's fence: decided, not yet stored.
 #[derive(Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[must_use = "decided is not stored"]
 pub struct TableRaise<K> {
@@ -71,6 +75,7 @@ pub struct TableRaise<K> {
 
 /// Evidence that a record is in persistent storage under its key.
 #[derive(Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[must_use]
 pub struct TableProof<K> {
@@ -80,6 +85,7 @@ pub struct TableProof<K> {
 
 /// Why a table could not take what was stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum TableError {
     /// The proof is of another record or key, or the fence has moved since the decision.

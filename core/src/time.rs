@@ -135,6 +135,7 @@ impl fmt::Debug for Instant {
 
 /// The instant at which something is over. Equality is expiry: at the deadline itself it is already over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Deadline(Instant);
 
@@ -170,6 +171,7 @@ impl Deadline {
 
 /// The caller's clock showed an earlier time than before. That clock is broken, and a fault is the safe state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct ClockRanBackwards;
 
@@ -184,6 +186,7 @@ impl core::error::Error for ClockRanBackwards {}
 /// Guards a clock: every reading passes through it, and one that is earlier than the last is an error, then and
 /// for ever after. A restart is the only cure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Monotonic {
     last: Instant,

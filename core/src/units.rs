@@ -14,6 +14,7 @@ use core::fmt;
 
 /// Which way what lies between two microseconds goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Round {
     /// For what a holder has: a TTL, a window.
@@ -24,6 +25,7 @@ pub enum Round {
 
 /// What has units of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Quantity {
     /// `d h m s ms us ns`.
@@ -34,6 +36,7 @@ pub enum Quantity {
 
 /// What can be wrong with a duration, a drift or a count: the closed list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum UnitError {
@@ -123,6 +126,7 @@ pub fn parse_count(text: &str) -> Result<u64, UnitError> {
 
 /// One number with its unit: the digits before the dot, those after it, and the unit's count of the smallest unit.
 #[derive(Clone, Copy)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 struct Term<'a> {
     whole: &'a str,
     decimals: &'a str,

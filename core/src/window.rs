@@ -89,6 +89,7 @@ impl WindowInput {
 /// it *issued* that challenge. The challenge was issued before it was received, so the output is safe before the
 /// holder's own deadline, whatever the two clocks read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct GateTiming {
     /// ε, the gate's own drift bound.

@@ -5,6 +5,7 @@ use crate::{Deadline, Duration, Instant, Schedule, Stamp};
 
 /// Where the raise of the fence stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub(super) enum Raised {
     /// Not yet asked for.
@@ -17,6 +18,7 @@ pub(super) enum Raised {
 
 /// A lease that is held: when it ends, and what is due before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub(super) struct Lease {
     pub(super) stamp: Stamp,

@@ -18,6 +18,7 @@ use crate::{Deadline, Instant, Stamp};
 /// }
 /// ```
 #[derive(Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[must_use = "leave to act is there to be used up"]
 pub struct Permit {

@@ -25,6 +25,7 @@ impl Request {
 
 /// A request that has gone out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 struct Sent {
     request: Request,
@@ -35,6 +36,7 @@ struct Sent {
 
 /// The latest requests that have no answer yet. The answer to an older one counts for nothing, which is the safe side.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub(super) struct Unanswered([Option<Sent>; Self::KEPT]);
 

@@ -2,8 +2,8 @@
 
 use crate::*;
 use fencegate::{
-    Check, Config, ConfigError, Finding, Literal, LogFence, LogWrite, OutOfRange, Policy, RedlockInput, Severity,
-    SizeInput, System, Value, Verdict, quorum,
+    Check, Config, ConfigError, Finding, Key, Literal, LogFence, LogWrite, OutOfRange, Policy, RedlockInput, Round,
+    Severity, SizeInput, System, Value, Verdict, parse_count, parse_drift, parse_duration, quorum,
 };
 
 pub(crate) fn desk() {
@@ -35,7 +35,13 @@ fn systems() {
         System::keys(system),
         System::key(system, text()),
         Literal::name(any(Literal::Infinite)),
+        parse_duration(text(), any(Round::Up)),
+        parse_drift(text()),
+        parse_count(text()),
     );
+    if let Some(key) = System::key(system, text()) {
+        call!(Key::read(key, text()));
+    }
 }
 
 fn checks() {
@@ -54,7 +60,7 @@ fn checks() {
             }
         }
         Err(error) => {
-            call!(ConfigError::field(error), ConfigError::reason(error), ConfigError::from(any(OutOfRange::Nodes)))
+            call!(ConfigError::field(error), ConfigError::reason(error), ConfigError::from(any(OutOfRange::Nodes)));
         }
     }
     call!(Severity::name(any(Severity::Error)));

@@ -5,6 +5,8 @@
 //! the padding and slicing inside `core::fmt` itself has panics that nobody outside can take away, and whoever formats
 //! on a microcontroller links them.
 
+#![allow(clippy::wildcard_imports, reason = "every file names nearly everything that there is")]
+#![allow(clippy::empty_loop, reason = "what cannot happen here must not bring a panic along")]
 #![no_std]
 #![no_main]
 
