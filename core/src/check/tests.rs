@@ -161,6 +161,13 @@ fn patroni() {
 }
 
 #[test]
+fn a_finding_in_words_names_key_and_values() {
+    let below = says(System::Patroni, &[("ttl", s(19)), ("loop_wait", s(5)), ("retry_timeout", s(5))], "minimum");
+    assert_eq!(below, "ttl is 19s, and Patroni raises what is below 20s to that: set it to 20s or more");
+    assert_eq!((Severity::Error.name(), Severity::Warning.name()), ("error", "warning"));
+}
+
+#[test]
 fn patronis_margin_of_half_the_ttl() {
     let half = ("safety_margin", Value::Literal(Literal::HalfTheTtl));
     let with = |ttl, loop_wait| {

@@ -124,6 +124,11 @@ mod tests {
     }
 
     #[test]
+    fn a_number_travels() {
+        assert_eq!((R(7), R(7).number()), (Request::from_number(7), 7));
+    }
+
+    #[test]
     fn the_oldest_of_five_is_forgotten() {
         let mut unanswered = three();
         unanswered.push(R(4), AT(40));
