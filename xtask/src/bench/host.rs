@@ -59,12 +59,13 @@ pub(super) fn audit(root: &Path) -> Result<String> {
     Ok(table(["lines of `fencegate audit --json`", "time", "lines a second", "most memory"], rows))
 }
 
-/// A log of writes to a thousand resources, of which one in ten is stale.
+/// A log of writes to a thousand resources, of which one in eleven is stale.
 fn write_log(path: &Path, lines: u32) -> std::io::Result<()> {
     let mut file = BufWriter::new(File::create(path)?);
     for line in 0..lines {
         let (resource, round) = (line % RESOURCES, line / RESOURCES);
-        let token = if line % 10 == 9 { 1 } else { round + 2 };
+        // Eleven and a thousand have no common factor: each resource gets its share.
+        let token = if line % 11 == 10 { 1 } else { round + 2 };
         let holder = if token % 2 == 0 { "press-a#9f3c" } else { "press-b#17aa" };
         writeln!(file, r#"{{"resource":"row/{resource}","holder":"{holder}","token":{token},"seq":{round}}}"#)?;
     }
