@@ -345,6 +345,8 @@ mod tests {
         let part = embassy_time::Duration::from_ticks(embassy_time::TICK_HZ * 3 / 2);
         assert_eq!(Duration::floor_from_embassy(part), Some(Duration::from_millis(1_500)));
         assert_eq!(Duration::floor_from_embassy(part), Duration::ceil_from_embassy(part));
+        assert_eq!(Duration::from_millis(1_500).floor_to_embassy(), Some(part));
+        assert_eq!(Duration::from_millis(1_500).ceil_to_embassy(), Some(part));
         let second = Duration::from_secs(1);
         assert_eq!(second.floor_to_embassy(), Some(embassy_time::Duration::from_ticks(embassy_time::TICK_HZ)));
         assert_eq!(second.floor_to_embassy(), second.ceil_to_embassy());
