@@ -52,7 +52,8 @@ pub struct Node<R, W, F, O, D, const N: usize> {
     pub outputs: [O; N],
     /// The watchdog.
     pub watchdog: D,
-    /// The longest that storing one record in both copies may take, erasing a page in each included.
+    /// The longest that storing one record in both copies may take, erasing a page in each included. It MUST stay under
+    /// two seconds, with which the watchdog is loaded while nothing is driven.
     pub worst_store: Duration,
 }
 
