@@ -3,13 +3,13 @@
 use crc::{CRC_32_ISO_HDLC, Crc, NoTable};
 
 /// The most bytes of a payload: header, body, tag and check value.
-pub const MAX_PAYLOAD: usize = 512;
+pub const MAX_PAYLOAD: usize = 250;
 
 /// The most bytes of a frame on the line: a zero, the stuffed payload, a zero.
 pub const MAX_FRAME: usize = 1 + cobs::max_encoding_length(MAX_PAYLOAD) + 1;
 
 // What PROTOCOL.md says.
-const _: () = assert!(MAX_FRAME == 517);
+const _: () = assert!(MAX_FRAME == 253);
 
 /// A frame as it goes onto the line.
 pub type Frame = heapless::Vec<u8, MAX_FRAME>;

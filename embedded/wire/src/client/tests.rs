@@ -14,14 +14,14 @@ struct Line {
 const DONE: Reply = Reply::Done { record: FenceRecord::floor(Epoch(0), 0), window_left: Duration::ZERO };
 
 fn refused(reason: Reason) -> Reply {
-    Reply::Refused(Refused { reason, by: None })
+    Reply::Refused(Refused { reason, by: None, wait: Duration::ZERO })
 }
 
 impl Line {
     fn new() -> Self {
-        let ring = Keyring { root: Key::new([1; 32]), operator: Key::new([2; 32]), instance: 3 };
+        let ring = Keyring { root: Key::new([1; 32]), operator: Key::new([2; 32]), instance: 3, id: 0 };
         let role = Role::Holder(HolderId::new("a").unwrap());
-        let credential = Credential::new(GateId(*b"press-07"), role, &ring.base(role), Domain::Gate);
+        let credential = Credential::new(GateId(*b"press-07"), role, ring.id, &ring.base(role), Domain::Gate);
         let keys = credential.keys.clone();
         Self { client: Client::new(credential, 0xfeed, Timing::default()), keys, now: 0 }
     }
