@@ -5,31 +5,29 @@
 //! releases, moves an epoch or provisions leaves as a [`Pending`](crate::Pending) to be stored, and comes back with the
 //! evidence that it was.
 
+mod answer;
 mod lease;
 mod operator;
 mod stamped;
+mod tick;
 
 use crate::challenger::{Challenger, Used};
-use crate::channel::{Channel, Guard, Wanted, is_unused};
+use crate::channel::{Channel, Guard, is_unused};
 use crate::inputs::Inputs;
-use crate::line::{Line, on_its_way};
+use crate::line::Line;
 use crate::log::Log;
 use crate::memory::{Board, Memory, Remembered};
 use crate::pending::{Change, Pending, Step};
 use crate::store::StoreError;
-use crate::{DOMAIN, FIRMWARE, Stored};
-use fencegate::{Budget, Deadline, Drift, Duration, Epoch, FenceRecord, Instant, Monotonic, RaiseBudget};
+use crate::{DOMAIN, Stored};
+use fencegate::{Budget, Deadline, Drift, Duration, FenceRecord, Instant, Monotonic, RaiseBudget};
 use fencegate_wire::{
-    Answer, BaseKey, Cause, Challenge, ChannelStatus, Counters, Fault, GateConfig, GateId, GateStatus, Header, Key,
-    Keyring, MAX_CHANNELS, MAX_GATE_OUTPUTS, Provisioning, Reason, Refused, Reply, Request, Role, Sealed, Tag,
-    Unverified, What, seal,
+    BaseKey, Cause, Challenge, Counters, Fault, GateConfig, GateId, Header, Key, Keyring, MAX_CHANNELS,
+    MAX_GATE_OUTPUTS, Provisioning, Reason, Reply, Request, Role, Sealed, Tag, Unverified, What,
 };
 
 /// For how long a store that was refused as `busy` has the right of way: its host asks again within that.
 const WANTED: Duration = Duration::from_secs(1);
-
-/// How often an output on its way to its safe value is set, and contacts and the inhibit are looked at, while it matters.
-const BEAT: Duration = Duration::from_millis(10);
 
 /// For how long a challenge of a board that is no gate is good.
 const FRESH: Duration = Duration::from_secs(60);
@@ -87,6 +85,7 @@ struct Asked {
 }
 
 /// A refusal, and for how long the lease stays held, where that is why.
+#[derive(Clone, Copy)]
 struct Denied {
     reason: Reason,
     wait: Duration,
@@ -180,107 +179,6 @@ impl Gate {
         }
     }
 
-    /// Takes the inputs' levels, lets go of every channel whose window is over at `now`, and says when to call again at
-    /// the latest.
-    pub fn poll(&mut self, now: Instant, inputs: Inputs) -> Option<Instant> {
-        if self.clock.read(now).is_err() && self.fault.is_none() {
-            self.fault = Some(Fault::Clock);
-            self.log.write(now, None, What::Fault { fault: Fault::Clock });
-        }
-        self.sense(now, inputs);
-        for n in 0..self.channels.len() {
-            self.settle(now, n);
-        }
-        self.watch_contacts(now);
-        self.next(now)
-    }
-
-    /// An inhibit makes everything safe, and uses up every challenge: no command from before it is done after it.
-    fn sense(&mut self, now: Instant, inputs: Inputs) {
-        let inhibited = inputs.inhibit && !self.inputs.inhibit;
-        self.inputs = inputs;
-        if inhibited {
-            self.challenger.void();
-            self.log.write(now, None, What::Fault { fault: Fault::Inhibited });
-        }
-        if inputs.inhibit {
-            for channel in &mut self.channels {
-                channel.let_go(now, Cause::Fault);
-                channel.fault.get_or_insert(Fault::Inhibited);
-            }
-        }
-    }
-
-    /// Lets a channel go whose window is over, and sets its outputs.
-    fn settle(&mut self, now: Instant, n: usize) {
-        let Some(channel) = self.channels.get_mut(n) else { return };
-        let number = u8::try_from(n).ok();
-        if self.fault.is_some() {
-            channel.drop();
-        }
-        if channel.expire(now) {
-            if self.config.channels.get(n).is_some_and(|config| config.rearm_after_window) {
-                channel.fault.get_or_insert(Fault::Expired);
-            }
-            self.log.write(now, number, What::Ended);
-        } else if channel.warn(now, self.config.gate.warning) {
-            self.log.write(now, number, What::Warned);
-        }
-        for (i, at) in self.config.span(n).enumerate() {
-            if let (Some(config), Some(line)) = (self.config.outputs.get(at), self.lines.get_mut(at)) {
-                let value = match channel.wanted(i) {
-                    Wanted::Safe => config.safe,
-                    Wanted::Value(value) => value,
-                    Wanted::From(from, since) => {
-                        on_its_way(config, from, now.since(since).unwrap_or(config.action.time()))
-                    }
-                };
-                line.set(config, value, now);
-            }
-        }
-    }
-
-    /// A contact that does not follow its output is a fault of its channel.
-    fn watch_contacts(&mut self, now: Instant) {
-        for n in 0..self.channels.len() {
-            let astray = self.is_astray(n, now);
-            let Some(channel) = self.channels.get_mut(n) else { return };
-            if astray && channel.fault != Some(Fault::Feedback) {
-                channel.let_go(now, Cause::Fault);
-                channel.fault = Some(Fault::Feedback);
-                self.log.write(now, u8::try_from(n).ok(), What::Fault { fault: Fault::Feedback });
-                self.settle(now, n);
-            }
-        }
-    }
-
-    /// Whether a contact behind an output of this channel has not followed for too long.
-    fn is_astray(&mut self, n: usize, now: Instant) -> bool {
-        let mut any = false;
-        for at in self.config.span(n) {
-            if let (Some(config), Some(line)) = (self.config.outputs.get(at), self.lines.get_mut(at)) {
-                any |= line.follow(config, self.inputs.is_closed(at), now);
-            }
-        }
-        any
-    }
-
-    /// When to call again at the latest.
-    fn next(&self, now: Instant) -> Option<Instant> {
-        let moving = self.channels.iter().any(|channel| channel.deadline().is_some());
-        let contacts = self.config.outputs.iter().any(|output| output.feedback.is_some());
-        let beat = (moving || contacts).then(|| now.checked_add(BEAT)).flatten();
-        let warning = self.config.gate.warning;
-        let channels = self.channels.iter().flat_map(|channel| [channel.deadline(), channel.warning(warning)]);
-        channels.chain([beat]).flatten().min()
-    }
-
-    /// When the first channel lets go or has its safe values; `None` where all have them. A hang ends no later than this
-    /// and the lateness.
-    pub fn deadline(&self) -> Option<Instant> {
-        self.channels.iter().filter_map(Channel::deadline).min()
-    }
-
     /// What the outputs are to be set to, in their order on the board.
     pub fn outputs(&self) -> impl Iterator<Item = i32> + '_ {
         self.lines.iter().map(|line| line.value)
@@ -352,7 +250,7 @@ impl Gate {
                     Err(reason) => self.refuse_for_good(now, &header, tag, Some(number), reason.into()),
                 }
             }
-            change => self.staged(now, &header, Used { tag, challenge }, &change, stored),
+            change => self.staged(now, &header, Used { tag, challenge }, &change, stored.err()),
         }
     }
 
@@ -398,32 +296,6 @@ impl Gate {
         Ok(Decided::Reply(reply))
     }
 
-    fn status(&self) -> GateStatus {
-        let lost = self.life == Life::Lost || self.channels.iter().any(Channel::is_lost);
-        GateStatus {
-            firmware: FIRMWARE,
-            boots: self.challenger.boot(),
-            channels: u8::try_from(self.channels.len()).unwrap_or(u8::MAX),
-            mended: self.mended,
-            fault: (self.fault).or(lost.then_some(Fault::Storage)).or(self.inputs.inhibit.then_some(Fault::Inhibited)),
-        }
-    }
-
-    fn channel_status(&self, now: Instant, number: u8) -> Result<ChannelStatus, Reason> {
-        let n = usize::from(number);
-        let channel = self.channels.get(n).ok_or(Reason::BadChannel)?;
-        let (state, fault) = channel.state(self.fault);
-        let lines = self.lines.get(self.config.span(n)).unwrap_or_default();
-        Ok(ChannelStatus {
-            record: channel.record(),
-            state,
-            values: lines.iter().map(|line| line.value).collect(),
-            window_left: channel.left(now),
-            cause: channel.cause,
-            fault,
-        })
-    }
-
     /// The request's challenge, if it is of this boot, younger than the longest window, not used up, and newer than the
     /// last one that counts.
     fn fresh(&self, asked: &Asked, used: Option<Used>) -> Result<Challenge, Reason> {
@@ -450,55 +322,6 @@ impl Gate {
         let channel = self.channels.get_mut(usize::from(number)).ok_or(Reason::BadChannel)?;
         channel.let_go(now, cause);
         if channel.is_letting_go() { Err(Reason::Busy) } else { Ok(()) }
-    }
-
-    /// Uses a challenge up, and says where the channel stands now.
-    fn done(&mut self, now: Instant, header: &Header, number: u8, used: Used) -> Reply {
-        if let Some(channel) = self.channels.get_mut(usize::from(number)) {
-            let slot = if header.role == Role::Operator { &mut channel.operator } else { &mut channel.used };
-            *slot = Some(used);
-        }
-        self.again(now, number)
-    }
-
-    /// Where the channel stands now: the answer to what was done, once or again.
-    fn again(&self, now: Instant, number: u8) -> Reply {
-        let channel = self.channels.get(usize::from(number));
-        Reply::Done {
-            record: channel.map_or(FenceRecord::floor(Epoch(0), 0), Channel::record),
-            window_left: channel.map_or(Duration::ZERO, |channel| channel.left(now)),
-        }
-    }
-
-    /// Refuses, and will refuse an identical request again.
-    fn refuse_for_good(
-        &mut self,
-        now: Instant,
-        header: &Header,
-        tag: Tag,
-        channel: Option<u8>,
-        denied: Denied,
-    ) -> Step {
-        if let Some(channel) = channel.and_then(|number| self.channels.get_mut(usize::from(number))) {
-            channel.refuse(tag, denied.reason);
-        }
-        self.refuse(now, header, channel, denied)
-    }
-
-    fn refuse(&mut self, now: Instant, header: &Header, channel: Option<u8>, denied: Denied) -> Step {
-        let Denied { reason, wait } = denied;
-        let counter = &mut self.counters.reasons[reason as usize];
-        *counter = counter.saturating_add(1);
-        self.log.refuse(now, channel, reason);
-        let by = channel.and_then(|number| self.channels.get(usize::from(number))).map(Channel::record);
-        self.answer(now, header, Reply::Refused(Refused { reason, by, wait }))
-    }
-
-    fn answer(&mut self, now: Instant, header: &Header, reply: Reply) -> Step {
-        let answer = Answer { challenge: self.challenger.issue(now), reply };
-        let Some(base) = self.base(header.role) else { return Step::Silent };
-        let key = base.directions(DOMAIN).answer;
-        seal(&header.reply(), &key, &answer).map_or(Step::Silent, |(frame, _)| Step::Answer(frame))
     }
 
     /// The key that `role` speaks with; on a board that is no gate the factory's, for the operator alone.

@@ -7,7 +7,6 @@ use fencegate_wire::{Challenge, ChannelConfig, Frame, GateConfig, Header, Output
 /// What to do after a frame.
 #[derive(Debug)]
 #[must_use]
-#[expect(clippy::large_enum_variant, reason = "without a heap there is nothing to box it in")]
 pub enum Step {
     /// Nothing: no answer.
     Silent,

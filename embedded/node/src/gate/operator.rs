@@ -1,7 +1,6 @@
 //! What the operator asks: epochs, rearming, provisioning.
 
 use super::{Asked, Decided, Denied, Gate, Guard, Life, pending};
-use crate::Stored;
 use crate::challenger::Used;
 use crate::pending::{Change, Mark, Step};
 use crate::store::StoreError;
@@ -108,20 +107,20 @@ impl Gate {
         covers(self.staged.channels.into(), channels) && covers(self.staged.outputs.into(), outputs)
     }
 
-    /// Takes a piece of a provisioning that is stored.
+    /// Takes a piece of a provisioning that is stored, or why it is not.
     pub(super) fn staged(
         &mut self,
         now: Instant,
         header: &Header,
         used: Used,
         change: &Change,
-        stored: Result<Stored, StoreError>,
+        failed: Option<StoreError>,
     ) -> Step {
-        match stored {
-            Ok(_) => {}
+        match failed {
+            None => {}
             // All of it together is nothing that a gate could work with.
-            Err(StoreError::Unfit) => return self.refuse(now, header, None, Reason::Range.into()),
-            Err(_) => {
+            Some(StoreError::Unfit) => return self.refuse(now, header, None, Reason::Range.into()),
+            Some(_) => {
                 self.log.write(now, None, What::Fault { fault: Fault::Storage });
                 return self.refuse(now, header, None, Reason::Storage.into());
             }
