@@ -13,6 +13,7 @@ mod memory;
 mod pending;
 mod run;
 mod store;
+mod words;
 
 pub use entry::{Entry, Stored};
 pub use gate::Gate;
@@ -21,6 +22,7 @@ pub use memory::{Board, Memory, Remembered};
 pub use pending::{Pending, Step};
 pub use run::{Duty, Node, Output, Watchdog, run};
 pub use store::{Boot, Store, StoreError};
+pub use words::Words;
 
 // What a board says of itself is in the core's units.
 pub use fencegate::Duration;

@@ -91,7 +91,7 @@ fn what_no_gate_could_work_with_is_refused() {
     }
     let mut whole = provisioning();
     whole.gate.longest_window = Duration::from_millis(1);
-    blank.storing = Err(StoreError::Unfit); // what the store says of that, once it is all together
+    blank.storing = Err(StoreError::Incomplete); // what the store says of that, once it is all together
     for request in whole.requests() {
         assert_eq!(blank.ask(request), Some(Reason::Range));
     }

@@ -119,7 +119,7 @@ impl Gate {
         match failed {
             None => {}
             // All of it together is nothing that a gate could work with.
-            Some(StoreError::Unfit) => return self.refuse(now, header, None, Reason::Range.into()),
+            Some(StoreError::Incomplete) => return self.refuse(now, header, None, Reason::Range.into()),
             Some(_) => {
                 self.log.write(now, None, What::Fault { fault: Fault::Storage });
                 return self.refuse(now, header, None, Reason::Storage.into());
