@@ -64,7 +64,6 @@ impl Operation {
 /// What the client wants next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
-#[expect(clippy::large_enum_variant, reason = "without a heap there is nothing to box a frame in")]
 pub enum Output {
     /// Put this onto the line, then poll again.
     Send(Frame),

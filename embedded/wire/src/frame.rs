@@ -16,7 +16,7 @@ pub type Frame = heapless::Vec<u8, MAX_FRAME>;
 
 /// The check value at the end of a payload: CRC-32 as in ISO/IEC 13239, without a table, for size.
 const CHECK: Crc<u32, NoTable> = Crc::<u32, NoTable>::new(&CRC_32_ISO_HDLC);
-const CHECK_LEN: usize = 4;
+pub(crate) const CHECK_LEN: usize = 4;
 
 /// What came over the line is no frame of ours: bytes that were garbled, cut, or never meant as one. No answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

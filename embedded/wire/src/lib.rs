@@ -9,6 +9,7 @@ mod key;
 mod message;
 mod provisioning;
 mod seal;
+mod size;
 
 pub use client::{Client, Failure, Operation, Output, Timing};
 pub use event::{Event, MAX_EVENTS, What};

@@ -150,8 +150,13 @@ impl Request {
     /// The channel that it is about, if it is about one that exists already.
     pub const fn channel(&self) -> Option<u8> {
         match self {
-            Self::Challenge | Self::Status | Self::Counters | Self::Log { .. } => None,
-            Self::SetOutput { .. } | Self::SetChannel { .. } | Self::Provision { .. } => None,
+            Self::Challenge
+            | Self::Status
+            | Self::Counters
+            | Self::Log { .. }
+            | Self::SetOutput { .. }
+            | Self::SetChannel { .. }
+            | Self::Provision { .. } => None,
             Self::Channel { channel }
             | Self::Raise { channel, .. }
             | Self::Drive { channel, .. }

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 /// The protocol version that this crate speaks.
 const VERSION: u8 = 1;
 const ANSWER: u8 = 0x80;
-const HEADER_LEN: usize = 35;
-const TAG_LEN: usize = 16;
+pub(crate) const HEADER_LEN: usize = 35;
+pub(crate) const TAG_LEN: usize = 16;
 
 // The layout that PROTOCOL.md draws: version, role, key id, gate, holder, nonce.
 const _: () = assert!(HEADER_LEN == 1 + 1 + 1 + 8 + HolderId::MAX_LEN + 8);
