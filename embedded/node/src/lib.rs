@@ -2,41 +2,12 @@
 #![forbid(unsafe_code)]
 #![doc = include_str!("../README.md")]
 
-mod blank;
-mod challenger;
-mod channel;
-mod gate;
+mod entry;
 mod memory;
-mod pending;
-mod run;
 mod store;
+mod words;
 
-pub use blank::Blank;
-pub use gate::Gate;
+pub use entry::{Entry, Stored};
 pub use memory::{Board, Memory, Remembered};
-pub use pending::{Pending, Step};
-pub use run::{Node, Output, Watchdog, run};
 pub use store::{Boot, Store, StoreError};
-
-// What a board says of itself is in the core's units.
-pub use fencegate::Duration;
-
-use fencegate_wire::{Domain, Version};
-
-/// The domain of the keys that this image obeys.
-pub const DOMAIN: Domain = if cfg!(feature = "demonstration") { Domain::Demonstration } else { Domain::Gate };
-
-/// This firmware's version.
-pub const FIRMWARE: Version = Version(
-    part(env!("CARGO_PKG_VERSION_MAJOR")),
-    part(env!("CARGO_PKG_VERSION_MINOR")),
-    part(env!("CARGO_PKG_VERSION_PATCH")),
-);
-
-/// A part of the version; one that does not fit a byte does not compile.
-const fn part(digits: &str) -> u8 {
-    match u8::from_str_radix(digits, 10) {
-        Ok(part) => part,
-        Err(_) => panic!("a part of the version is no byte"),
-    }
-}
+pub use words::{Words, WordsError};
