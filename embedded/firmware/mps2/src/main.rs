@@ -10,7 +10,9 @@
 mod board;
 mod executor;
 mod flash;
+mod log;
 mod outputs;
+
 mod regs;
 mod time_driver;
 mod uart;
@@ -35,5 +37,6 @@ fn main() -> ! {
 #[embassy_executor::task]
 async fn gate(board: Board) -> ! {
     let Board { rx, tx, flash, outputs, watchdog } = board;
+    defmt::info!("fencegate-mps2 {=str} boots", env!("CARGO_PKG_VERSION"));
     fencegate_node::run(Node { rx, tx, flash, outputs, watchdog, worst_store: WORST_STORE }).await
 }
