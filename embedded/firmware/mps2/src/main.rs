@@ -12,6 +12,7 @@ mod executor;
 mod flash;
 mod log;
 mod outputs;
+mod panel;
 
 mod regs;
 mod time_driver;
@@ -36,7 +37,7 @@ fn main() -> ! {
 /// The gate on this board.
 #[embassy_executor::task]
 async fn gate(board: Board) -> ! {
-    let Board { rx, tx, flash, outputs, watchdog } = board;
+    let Board { rx, tx, flash, outputs, watchdog, .. } = board;
     defmt::info!("fencegate-mps2 {=str} boots", env!("CARGO_PKG_VERSION"));
     fencegate_node::run(Node { rx, tx, flash, outputs, watchdog, worst_store: WORST_STORE }).await
 }

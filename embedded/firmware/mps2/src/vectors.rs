@@ -10,7 +10,7 @@ use cortex_m_rt::{ExceptionFrame, exception};
 use semihosting::io::{self, Write};
 
 use crate::{
-    executor, outputs,
+    executor, outputs, panel,
     regs::{Irq, LEDS_ADDRESS},
     time_driver, uart,
 };
@@ -33,7 +33,7 @@ global_asm!(
     high = const LEDS_ADDRESS >> 16,
 );
 
-/// The interrupt vectors: the AN385 has 32 lines, and this board enables four.
+/// The interrupt vectors: the AN385 has 32 lines, and this board enables five.
 // SAFETY: cortex-m-rt places this section right behind the exceptions and asks for this symbol; a missing handler
 // is a null vector, of an interrupt that is never enabled.
 #[unsafe(link_section = ".vector_table.interrupts")]
@@ -42,6 +42,7 @@ static __INTERRUPTS: [Option<extern "C" fn()>; 32] = {
     let mut vectors: [Option<extern "C" fn()>; 32] = [None; 32];
     vectors[Irq::Uart0Rx as usize] = Some(uart::on_receive);
     vectors[Irq::Uart0Tx as usize] = Some(uart::on_transmit);
+    vectors[Irq::Uart1Rx as usize] = Some(panel::on_receive);
     vectors[Irq::Timer1 as usize] = Some(time_driver::on_alarm);
     vectors[Irq::Tasks as usize] = Some(executor::on_tasks);
     vectors
