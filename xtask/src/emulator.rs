@@ -100,7 +100,7 @@ impl Emulator {
                 qemu.args([option, &side.option()?]);
             }
         }
-        qemu            .args(["-semihosting-config", &format!("enable=on,target=native,arg=fencegate,arg=\"{name}\"")])
+        qemu.args(["-semihosting-config", &format!("enable=on,target=native,arg=fencegate,arg=\"{name}\"")])
             .arg("-kernel")
             .arg(elf)
             .current_dir(folder)

@@ -118,7 +118,8 @@ enum Command {
     /// Runs the full counts of what `test` samples.
     ///
     /// The model checker's larger spaces, fifty million inputs against the oracle, random walks over more simulated
-    /// hours. It takes the better part of an hour; tests/BENCH.md keeps the results.
+    /// hours, more kills and more hostile frames for the emulated board. It takes more than an hour; tests/BENCH.md keeps
+    /// the results.
     #[command(after_help = "Example: cargo xtask soak")]
     Soak,
 

@@ -16,6 +16,7 @@ pub fn run(root: &Path) -> Result<()> {
         ("the calculator against the oracle, 50 million inputs", "exactness"),
         ("the model, a tick longer each", "model"),
         ("random walks, 1,200 hours", "walks"),
+        ("a gate killed 200 times while it raises", "kill"),
     ] {
         let mut cargo = workspace::cargo(root);
         cargo.args(["test", "--package", "fencegate-tests", "--test", test, "--", "--show-output"]);
