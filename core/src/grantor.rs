@@ -239,6 +239,16 @@ impl Grantor {
         self.stamp().filter(|_| !self.ends.is_over(now))
     }
 
+    /// When the lease runs out that was last granted, renewed, or found at boot.
+    pub const fn ends(&self) -> Deadline {
+        self.ends
+    }
+
+    /// For how long after `now` nothing is granted at the longest, if nobody renews; zero where it is free.
+    pub const fn wait(&self, now: Instant) -> Duration {
+        self.free.left(now)
+    }
+
     /// Decides on a new lease for `holder`. It asks for `ttl`; who comes after it will have to wait that long.
     ///
     /// # Errors
@@ -250,7 +260,7 @@ impl Grantor {
         }
         let from = self.record.ok_or(GrantDenied::Storage)?;
         if !self.free.is_over(now) {
-            return Err(GrantDenied::Held { wait: self.free.left(now) });
+            return Err(GrantDenied::Held { wait: self.wait(now) });
         }
         let token = from.mark.token.checked_add(1).ok_or(GrantDenied::NoToken)?;
         let mark = FenceRecord { epoch: from.mark.epoch, token, holder: Some(holder), released: false };

@@ -108,7 +108,8 @@ pub fn parse_drift(text: &str) -> Result<Drift, UnitError> {
         return Err(UnitError::Joined);
     }
     let sum = Sum::of(&terms)?;
-    u64::try_from(sum.whole + u128::from(sum.and_more)).map(Drift::from_ppb).map_err(|_| UnitError::TooLarge)
+    let ppb = sum.whole.checked_add(u128::from(sum.and_more)).and_then(|ppb| u64::try_from(ppb).ok());
+    ppb.map(Drift::from_ppb).ok_or(UnitError::TooLarge)
 }
 
 /// Reads a count: digits and nothing else.
@@ -210,13 +211,7 @@ impl Sum {
                 .and_then(|n| n.checked_mul(u128::from(term.unit)))
                 .and_then(|n| n.checked_add(sum))
         });
-        // Far below 2¹²⁸, so that rounding up cannot overflow.
-        match whole {
-            Some(whole) if whole <= u128::from(u64::MAX) * NANOS_PER_MICRO + NANOS_PER_MICRO => {
-                Ok(Self { whole, and_more })
-            }
-            _ => Err(UnitError::TooLarge),
-        }
+        whole.map(|whole| Self { whole, and_more }).ok_or(UnitError::TooLarge)
     }
 }
 
@@ -256,6 +251,7 @@ impl core::error::Error for UnitError {}
 mod tests {
     use super::*;
     use std::format;
+    use std::string::ToString;
 
     /// A duration both ways, in microseconds.
     fn both(text: &str) -> Result<(u64, u64), UnitError> {
@@ -330,6 +326,8 @@ mod tests {
         assert_eq!(both(&format!("{}s", "9".repeat(10_000))), Err(UnitError::TooLarge));
         assert_eq!(both(&format!("{}d1s", u128::MAX)), Err(UnitError::TooLarge));
         assert_eq!(both(&format!("{}1s", "0".repeat(10_000))), Ok((1_000_000, 1_000_000)));
+        assert_eq!(both(&format!("{}.5ns", u128::MAX)), Err(UnitError::TooLarge));
+        assert_eq!(parse_drift(&format!("{}.5ppb", u128::MAX)), Err(UnitError::TooLarge));
     }
 
     #[test]
@@ -367,6 +365,13 @@ mod tests {
         ] {
             assert_eq!(both(text), Err(why), "{text:?}");
         }
+    }
+
+    #[test]
+    fn an_error_names_the_units_that_there_are() {
+        let unit = |text| both(text).unwrap_err().to_string();
+        assert_eq!(unit("1"), "the unit is missing (d, h, m, s, ms, us, or ns)");
+        assert_eq!(parse_drift("1s").unwrap_err().to_string(), "no such unit (known are %, ppm, or ppb)");
     }
 
     #[test]

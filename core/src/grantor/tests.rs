@@ -330,3 +330,15 @@ fn each_denial_is_a_sentence_of_its_own() {
     ];
     assert_eq!(denials.map(|denied| denied.to_string()).into_iter().collect::<HashSet<_>>().len(), denials.len());
 }
+
+#[test]
+fn it_says_when_a_lease_ends_and_how_long_it_is_not_free() {
+    let mut grantor = Grantor::boot(Some(GrantRecord::floor(Epoch(0), 0)), terms(3), at(0)).unwrap();
+    assert_eq!((grantor.ends(), grantor.wait(at(0))), (Deadline::at(at(0)), Duration::ZERO));
+    let lease = grant(&mut grantor, at(1), "a", 10);
+    let ends = at(1).checked_add(Duration::from_micros(TEN)).unwrap();
+    assert_eq!(grantor.ends(), Deadline::at(ends));
+    assert_eq!(grantor.wait(ends), secs(3), "and then the lock delay");
+    release(&mut grantor, at(2), lease);
+    assert_eq!((grantor.ends(), grantor.wait(at(2))), (Deadline::at(at(2)), Duration::ZERO));
+}

@@ -4,8 +4,8 @@ use crate::clock;
 use crate::transport::Line;
 use fencegate::{Deadline, Duration, Epoch, FenceRecord, Instant, Token};
 use fencegate_wire::{
-    ChannelStatus, Client, Counters, Credential, Deframer, Failure, Fault, Framed, GateId, Operation, Output, Refused,
-    Reply, Request, Timing, Values, Version,
+    ChannelStatus, Client, Counters, Credential, Deframer, Event, Failure, Fault, Framed, GateId, Operation, Output,
+    Provisioning, Refused, Reply, Request, Timing, Values, Version,
 };
 use std::fmt;
 use std::io;
@@ -79,6 +79,8 @@ pub struct Status {
     pub firmware: Version,
     /// How often it has booted.
     pub boots: u32,
+    /// How many of its records had to be mended from their other copy at this boot.
+    pub mended: u8,
     /// Its channels, in order.
     pub channels: Vec<ChannelStatus>,
     /// How often it gave each reason, and how often it had to stay silent.
@@ -178,10 +180,7 @@ impl<L: Line> GateClient<L> {
         };
         let mut channels = Vec::new();
         for channel in 0..gate.channels {
-            match self.ask(Operation::new(Request::Channel { channel }), give_up).await? {
-                Reply::Channel(status) => channels.push(status),
-                _ => return Err(CallError::Unexpected),
-            }
+            channels.push(self.channel(channel, give_up).await?);
         }
         let Reply::Counters(counters) = self.ask(Operation::new(Request::Counters), give_up).await? else {
             return Err(CallError::Unexpected);
@@ -190,10 +189,44 @@ impl<L: Line> GateClient<L> {
             gate: self.gate,
             firmware: gate.firmware,
             boots: gate.boots,
+            mended: gate.mended,
             channels,
             counters,
             fault: gate.fault,
         })
+    }
+
+    /// The state of one channel.
+    pub async fn channel(&mut self, channel: u8, give_up: Deadline) -> Result<ChannelStatus, CallError> {
+        match self.ask(Operation::new(Request::Channel { channel }), give_up).await? {
+            Reply::Channel(status) => Ok(status),
+            _ => Err(CallError::Unexpected),
+        }
+    }
+
+    /// What the gate still remembers of the last things that happened to it, from event number `from` on, in order.
+    /// Numbers that are missing were overwritten; they begin again with a boot.
+    pub async fn log(&mut self, mut from: u32, give_up: Deadline) -> Result<Vec<Event>, CallError> {
+        let mut events = Vec::new();
+        loop {
+            let Reply::Log(some) = self.ask(Operation::new(Request::Log { from }), give_up).await? else {
+                return Err(CallError::Unexpected);
+            };
+            for event in &some {
+                // A gate that counts otherwise would keep us here for ever.
+                if event.number < from {
+                    return Err(CallError::Unexpected);
+                }
+                events.push(*event);
+                match event.number.checked_add(1) {
+                    Some(next) => from = next,
+                    None => return Ok(events),
+                }
+            }
+            if some.is_empty() {
+                return Ok(events);
+            }
+        }
     }
 
     /// Raises the channel's fence to the credential's holder's stamp.
@@ -227,6 +260,40 @@ impl<L: Line> GateClient<L> {
         give_up: Deadline,
     ) -> Result<Done, CallError> {
         self.done(Operation::new(Request::Release { channel, epoch, token }), give_up).await
+    }
+
+    /// Asks for a lease of `ttl` on a channel that is its own authority. Its stamp is in the answer; it runs from when
+    /// the gate took the request, and so no earlier than from when that was sent.
+    pub async fn acquire(&mut self, channel: u8, ttl: Duration, give_up: Deadline) -> Result<Done, CallError> {
+        self.done(Operation::new(Request::Acquire { channel, ttl }), give_up).await
+    }
+
+    /// Renews a lease that the channel itself has granted: for its TTL from now.
+    pub async fn renew(
+        &mut self,
+        channel: u8,
+        (epoch, token): (Epoch, Token),
+        give_up: Deadline,
+    ) -> Result<Done, CallError> {
+        self.done(Operation::new(Request::Renew { channel, epoch, token }), give_up).await
+    }
+
+    /// Lets the channel be driven again after a fault, or after its window's end where it was provisioned so
+    /// (operator).
+    pub async fn rearm(&mut self, channel: u8, give_up: Deadline) -> Result<Done, CallError> {
+        self.done(Operation::new(Request::Rearm { channel }), give_up).await
+    }
+
+    /// Makes the gate what `provisioning` says, piece by piece (operator, or a blank board's factory key). It then
+    /// restarts, and answers to the new keys alone.
+    pub async fn provision(&mut self, provisioning: &Provisioning, give_up: Deadline) -> Result<(), CallError> {
+        for request in provisioning.requests() {
+            match self.ask(Operation::new(request), give_up).await? {
+                Reply::Provisioned => {}
+                _ => return Err(CallError::Unexpected),
+            }
+        }
+        Ok(())
     }
 
     /// Moves the channel's epoch (operator): its tokens must exceed `floor` afterwards.

@@ -1,13 +1,14 @@
 //! Key files: JSON with hex, readable by people, for their owner only.
 //!
 //! ```json
-//! { "fencegate_key": 1, "gate": "…", "instance": 7, "root": "…", "operator": "…" }
-//! { "fencegate_key": 1, "gate": "…", "holder": "b", "key": "…" }
-//! { "fencegate_key": 1, "gate": "…", "observer": "…" }
+//! { "fencegate_key": 1, "gate": "…", "key_id": 1, "instance": 7, "root": "…", "operator": "…" }
+//! { "fencegate_key": 1, "gate": "…", "key_id": 1, "holder": "b", "key": "…" }
+//! { "fencegate_key": 1, "gate": "…", "key_id": 1, "observer": "…" }
 //! ```
 //!
-//! The first is the operator's: every key of the gate follows from it. The others hold one principal's base key. With
-//! `"demonstration": true` the keys are for the demonstration image without fencing, and no gate obeys them.
+//! The first is the operator's: every key of the gate follows from it. The others hold one principal's base key. The
+//! `key_id` says which of the gate's keys they are, since every provisioning makes new ones; where it is absent it is
+//! 0. With `"demonstration": true` the keys are for the demonstration image without fencing, and no gate obeys them.
 
 use fencegate::HolderId;
 use fencegate_wire::{BaseKey, Credential, Domain, GateId, Key, Keyring, Provisioning, Role};
@@ -41,9 +42,16 @@ pub enum Secret {
         holder: HolderId,
         /// Its base key.
         key: BaseKey,
+        /// Which of the gate's keys it is: [`Keyring::id`].
+        id: u8,
     },
     /// The observers': it reads and watches.
-    Observer(BaseKey),
+    Observer {
+        /// Their base key.
+        key: BaseKey,
+        /// Which of the gate's keys it is: [`Keyring::id`].
+        id: u8,
+    },
 }
 
 /// What to do about a file that is there already.
@@ -83,20 +91,28 @@ impl std::error::Error for KeyFileError {}
 impl KeyFile {
     /// The operator's file of a gate that is provisioned so.
     pub fn of(provisioning: &Provisioning, domain: Domain) -> Self {
-        Self { gate: provisioning.gate, domain, secret: Secret::Root(provisioning.keys.clone()) }
+        let gate = &provisioning.gate;
+        Self { gate: gate.gate, domain, secret: Secret::Root(gate.keys.clone()) }
     }
 
     /// The file to hand out to one principal; `None` where this one has not the root, or for the operator, whose
     /// file is this one.
     pub fn only(&self, role: Role) -> Option<Self> {
         let Secret::Root(keys) = &self.secret else { return None };
-        let key = keys.base(role);
+        let (key, id) = (keys.base(role), keys.id);
         let secret = match role {
-            Role::Holder(holder) => Secret::Holder { holder: holder.name(), key },
-            Role::Observer => Secret::Observer(key),
+            Role::Holder(holder) => Secret::Holder { holder: holder.name(), key, id },
+            Role::Observer => Secret::Observer { key, id },
             Role::Operator => return None,
         };
         Some(Self { secret, ..*self })
+    }
+
+    /// Which of the gate's keys these are: every provisioning makes new ones.
+    pub const fn key_id(&self) -> u8 {
+        match &self.secret {
+            Secret::Root(Keyring { id, .. }) | Secret::Holder { id, .. } | Secret::Observer { id, .. } => *id,
+        }
     }
 
     /// What a request that is `role`'s to make is sealed with.
@@ -107,10 +123,12 @@ impl KeyFile {
         let (role, key) = match (&self.secret, role) {
             (Secret::Root(keys), role) => (role, keys.base(role)),
             (Secret::Holder { key, .. }, Role::Holder(claimed)) => (Role::Holder(claimed), key.clone()),
-            (Secret::Holder { holder, key }, Role::Operator | Role::Observer) => (Role::Holder(*holder), key.clone()),
-            (Secret::Observer(key), _) => (Role::Observer, key.clone()),
+            (Secret::Holder { holder, key, .. }, Role::Operator | Role::Observer) => {
+                (Role::Holder(*holder), key.clone())
+            }
+            (Secret::Observer { key, .. }, _) => (Role::Observer, key.clone()),
         };
-        Credential::new(self.gate, role, &key, self.domain)
+        Credential::new(self.gate, role, self.key_id(), &key, self.domain)
     }
 
     /// What a request that anybody may make is sealed with.
@@ -118,7 +136,7 @@ impl KeyFile {
         self.credential(match self.secret {
             Secret::Root(_) => Role::Operator,
             Secret::Holder { holder, .. } => Role::Holder(holder),
-            Secret::Observer(_) => Role::Observer,
+            Secret::Observer { .. } => Role::Observer,
         })
     }
 
@@ -154,7 +172,7 @@ impl KeyFile {
 
     /// The file's text, secrets and all.
     pub fn to_json(&self) -> String {
-        let mut fields = json!({ "fencegate_key": FORM, "gate": hex::encode(self.gate.0) });
+        let mut fields = json!({ "fencegate_key": FORM, "gate": hex::encode(self.gate.0), "key_id": self.key_id() });
         let secret = |key: &Key| hex::encode(key.expose());
         match &self.secret {
             Secret::Root(keys) => {
@@ -162,11 +180,11 @@ impl KeyFile {
                 fields["root"] = json!(secret(&keys.root));
                 fields["operator"] = json!(secret(&keys.operator));
             }
-            Secret::Holder { holder, key } => {
+            Secret::Holder { holder, key, .. } => {
                 fields["holder"] = json!(holder);
                 fields["key"] = json!(secret(&key.0));
             }
-            Secret::Observer(key) => fields["observer"] = json!(secret(&key.0)),
+            Secret::Observer { key, .. } => fields["observer"] = json!(secret(&key.0)),
         }
         if self.domain == Domain::Demonstration {
             fields["demonstration"] = json!(true);
@@ -183,18 +201,20 @@ impl KeyFile {
             return Err(format!("`fencegate_key` is not {FORM}: another version wrote it"));
         }
         let gate = GateId(fields.bytes("gate")?);
+        let id = if fields.0.contains_key("key_id") { fields.number("key_id")? } else { 0 };
+        let id = u8::try_from(id).map_err(|_| format!("`key_id` is above {}", u8::MAX))?;
         let domain = match fields.0.remove("demonstration") {
             None | Some(Value::Bool(false)) => Domain::Gate,
             Some(Value::Bool(true)) => Domain::Demonstration,
             Some(_) => return Err("`demonstration` is neither true nor false".to_owned()),
         };
         let secret = if fields.0.contains_key("holder") {
-            Secret::Holder { holder: fields.holder("holder")?, key: BaseKey(fields.key("key")?) }
+            Secret::Holder { holder: fields.holder("holder")?, key: BaseKey(fields.key("key")?), id }
         } else if fields.0.contains_key("observer") {
-            Secret::Observer(BaseKey(fields.key("observer")?))
+            Secret::Observer { key: BaseKey(fields.key("observer")?), id }
         } else {
             let (root, operator) = (fields.key("root")?, fields.key("operator")?);
-            Secret::Root(Keyring { root, operator, instance: fields.number("instance")? })
+            Secret::Root(Keyring { root, operator, instance: fields.number("instance")?, id })
         };
         match fields.0.keys().next() {
             Some(_) => Err(format!("it has {} fields too many", fields.0.len())),
@@ -243,7 +263,7 @@ mod tests {
     }
 
     fn root() -> KeyFile {
-        let keys = Keyring { root: Key::new([0xa1; 32]), operator: Key::new([0xa2; 32]), instance: u64::MAX };
+        let keys = Keyring { root: Key::new([0xa1; 32]), operator: Key::new([0xa2; 32]), instance: u64::MAX, id: 3 };
         KeyFile { gate: GateId(*b"press-07"), domain: Domain::Gate, secret: Secret::Root(keys) }
     }
 
@@ -272,10 +292,20 @@ mod tests {
         assert_eq!(
             value,
             json!({
-                "fencegate_key": 1, "gate": "70726573732d3037", "instance": u64::MAX,
+                "fencegate_key": 1, "gate": "70726573732d3037", "key_id": 3, "instance": u64::MAX,
                 "root": "a1".repeat(32), "operator": "a2".repeat(32),
             })
         );
+    }
+
+    #[test]
+    fn a_file_of_one_principal_has_the_key_id_and_one_without_has_the_first() {
+        for file in all() {
+            assert_eq!((file.key_id(), file.reader().key_id), (3, 3));
+            let mut fields: Value = serde_json::from_str(&file.to_json()).unwrap();
+            assert_eq!(fields.as_object_mut().unwrap().remove("key_id"), Some(json!(3)));
+            assert_eq!(KeyFile::parse(fields.to_string().as_bytes()).unwrap().key_id(), 0);
+        }
     }
 
     #[test]
@@ -321,6 +351,7 @@ mod tests {
             (format!("{{\"fencegate_key\": \"{secret}\"}}"), "`fencegate_key` is no whole number"),
             (r#"{"fencegate_key": 2}"#.to_owned(), "another version"),
             (r#"{"fencegate_key": 1, "gate": "70"}"#.to_owned(), "`gate` is not 16 hexadecimal digits"),
+            (root().to_json().replace(": 3", ": 256"), "`key_id` is above 255"),
             (root().to_json().replace("root", "roots"), "`root` is missing"),
             (root().to_json().replace("a1a1", "a1g1"), "`root` is not 64 hexadecimal digits"),
             (root().to_json().replace("\"a1", "\"a1a1"), "`root` is not 64 hexadecimal digits"),

@@ -10,7 +10,7 @@ mod transport;
 
 pub use client::{CallError, Done, GateClient, Status};
 pub use keyfile::{Existing, KeyFile, KeyFileError, Secret};
-pub use provision::{emulator, provision};
+pub use provision::{emulator, factory, new_identity, new_keys, next_id, provision, replacing};
 pub use transport::{BadPort, Line, Port};
 
 // The types of this crate's own interface.

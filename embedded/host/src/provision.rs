@@ -3,10 +3,10 @@
 use crate::client::{CallError, GateClient};
 use crate::keyfile::KeyFile;
 use crate::transport::Line;
-use fencegate::{Deadline, Drift, Duration, Epoch, Limits, RaiseBudget};
+use fencegate::{Deadline, Drift, Duration, RaiseBudget};
 use fencegate_wire::{
-    Authority, BaseKey, ChannelConfig, Credential, Domain, GateId, Key, Keyring, Operation, OutputConfig, Provisioning,
-    Reply, Request, Role,
+    Authority, BaseKey, ChannelConfig, Credential, Domain, GateConfig, GateId, Key, Keyring, OutputConfig,
+    Provisioning, Role,
 };
 use std::io;
 
@@ -17,33 +17,68 @@ use std::io;
 /// # Errors
 /// Where the system has no random numbers.
 pub fn emulator() -> io::Result<Provisioning> {
-    let output = OutputConfig { min: 0, max: 1, safe: 0 };
-    let channel = |authority, outputs| ChannelConfig {
-        authority,
-        reaction: Duration::ZERO,
-        token_jump: Limits::TOKEN_JUMP,
-        epoch: Epoch(0),
-        floor: 0,
-        outputs: std::iter::repeat_n(output, outputs).collect(),
-    };
+    let own = ChannelConfig { authority: Authority::Own, ..ChannelConfig::new() };
+    let two = ChannelConfig { outputs: 2, ..ChannelConfig::new() };
+    let outside = ChannelConfig::new;
     Ok(Provisioning {
-        gate: GateId(random()?),
-        keys: Keyring { root: Key::new(random()?), operator: Key::new(random()?), instance: getrandom::u64()? },
-        drift: Drift::from_ppm(100),
-        lateness: Duration::from_millis(5),
-        longest_window: Duration::from_secs(60),
-        // Nothing wears out in an emulator.
-        raises: RaiseBudget { burst: 1_000_000, every: Duration::from_millis(1) },
-        channels: [
-            channel(Authority::Outside, 1),
-            channel(Authority::Outside, 1),
-            channel(Authority::Outside, 1),
-            channel(Authority::Own, 1),
-            channel(Authority::Outside, 2),
-        ]
-        .into_iter()
-        .collect(),
+        gate: GateConfig {
+            gate: new_identity()?,
+            keys: new_keys(0)?,
+            drift: Drift::from_ppm(100),
+            lateness: Duration::from_millis(5),
+            longest_window: Duration::from_secs(60),
+            // Nothing wears out in an emulator.
+            raises: RaiseBudget { burst: 1_000_000, every: Duration::from_millis(1) },
+            warning: Duration::ZERO,
+        },
+        channels: [outside(), outside(), outside(), own, two].into_iter().collect(),
+        outputs: std::iter::repeat_n(OutputConfig::switch(), 6).collect(),
     })
+}
+
+/// A gate's identity, fresh from the system's random source.
+///
+/// # Errors
+/// Where the system has no random numbers.
+pub fn new_identity() -> io::Result<GateId> {
+    loop {
+        let identity = GateId(random()?);
+        if identity != GateId::FACTORY {
+            return Ok(identity);
+        }
+    }
+}
+
+/// A gate's keys, all of them fresh from the system's random source, with their number `id`.
+///
+/// # Errors
+/// Where the system has no random numbers.
+pub fn new_keys(id: u8) -> io::Result<Keyring> {
+    Ok(Keyring { root: Key::new(random()?), operator: Key::new(random()?), instance: getrandom::u64()?, id })
+}
+
+/// The keys of a spare that takes the place of a gate with `old`: the same root and operator's key in a new instance, so
+/// that what was recorded of the old gate convinces nobody, under the next number.
+///
+/// # Errors
+/// Where the system has no random numbers.
+pub fn replacing(old: &Keyring) -> io::Result<Keyring> {
+    let mut keys = Keyring { instance: getrandom::u64()?, ..old.clone() };
+    while keys.instance == old.instance {
+        keys.instance = getrandom::u64()?;
+    }
+    keys.id = next_id(old.id);
+    Ok(keys)
+}
+
+/// The number of the keys that come after those of number `id`. It only has to differ from it: after 255 comes 0.
+pub const fn next_id(id: u8) -> u8 {
+    id.wrapping_add(1)
+}
+
+/// What speaks with a blank board: everybody has it.
+pub fn factory(domain: Domain) -> Credential {
+    Credential::new(GateId::FACTORY, Role::Operator, 0, &BaseKey::FACTORY, domain)
 }
 
 fn random<const N: usize>() -> io::Result<[u8; N]> {
@@ -64,13 +99,9 @@ pub async fn provision(
     domain: Domain,
     give_up: Deadline,
 ) -> Result<KeyFile, CallError> {
-    let credential = Credential::new(GateId::FACTORY, Role::Operator, &BaseKey::FACTORY, domain);
-    let mut gate = GateClient::new(line, credential).map_err(CallError::Line)?;
-    match gate.call(Operation::new(Request::Provision(provisioning.clone())), give_up).await? {
-        Reply::Provisioned => Ok(KeyFile::of(provisioning, domain)),
-        Reply::Refused(refused) => Err(CallError::Refused(refused)),
-        _ => Err(CallError::Unexpected),
-    }
+    let mut gate = GateClient::new(line, factory(domain)).map_err(CallError::Line)?;
+    gate.provision(provisioning, give_up).await?;
+    Ok(KeyFile::of(provisioning, domain))
 }
 
 #[cfg(test)]
@@ -82,20 +113,35 @@ mod tests {
         let gate = emulator().unwrap();
         assert_eq!(gate.check(), Ok(()));
         let authorities: Vec<_> = gate.channels.iter().map(|channel| channel.authority).collect();
-        let own = Authority::Own;
-        let outside = Authority::Outside;
+        let (own, outside) = (Authority::Own, Authority::Outside);
         assert_eq!(authorities, [outside, outside, outside, own, outside]);
-        let outputs: Vec<_> = gate.channels.iter().map(|channel| channel.outputs.len()).collect();
+        let outputs: Vec<_> = gate.channels.iter().map(|channel| channel.outputs).collect();
         assert_eq!(outputs, [1, 1, 1, 1, 2]);
-        assert!(gate.channels.iter().all(|channel| channel.safe().iter().all(|value| *value == 0)));
+        assert!(gate.outputs.iter().all(|output| (output.min, output.max, output.safe) == (0, 1, 0)));
+        for (n, channel) in gate.channels.iter().enumerate() {
+            let timing = gate.timing(n).unwrap();
+            assert_eq!((timing.drift, timing.lateness), (Drift::from_ppm(100), Duration::from_millis(5)));
+            assert_eq!((timing.reaction, timing.longest_window), (Duration::ZERO, Duration::from_secs(60)));
+            assert_eq!((channel.lock_delay, channel.rearm_after_window), (Duration::ZERO, false));
+        }
     }
 
     #[test]
     fn every_new_gate_has_its_own_keys() {
-        let (one, other) = (emulator().unwrap(), emulator().unwrap());
+        let (one, other) = (emulator().unwrap().gate, emulator().unwrap().gate);
         assert_ne!(one.gate, other.gate);
         assert_ne!(one.keys.root, other.keys.root);
         assert_ne!(one.keys.operator, other.keys.operator);
         assert_ne!(one.keys.root, one.keys.operator);
+        assert_ne!(one.keys.instance, other.keys.instance);
+    }
+
+    #[test]
+    fn a_spares_keys_are_the_old_ones_in_a_new_instance() {
+        let old = new_keys(255).unwrap();
+        let new = replacing(&old).unwrap();
+        assert_eq!((&new.root, &new.operator, new.id), (&old.root, &old.operator, 0));
+        assert_ne!(new.instance, old.instance);
+        assert_ne!(new.base(Role::Operator), old.base(Role::Operator), "nothing recorded of the old one is believed");
     }
 }

@@ -1,9 +1,20 @@
 //! One channel: what one stamp governs.
 
-use fencegate::{Act, Fence, FenceRecord, Instant};
-use fencegate_wire::{Challenge, ChannelConfig, ChannelState, ChannelStatus, Fault, Reason, Tag, Values};
-
+use crate::challenger::Used;
 use crate::memory::Remembered;
+use fencegate::{Act, Admitted, Deadline, Duration, Fence, FenceRecord, GrantTerms, Grantor, Instant, Limits, Stamp};
+use fencegate_wire::{Authority, Cause, Challenge, ChannelConfig, ChannelState, Fault, Reason, Tag, Values};
+
+/// Who says which stamp is in force.
+#[derive(Clone, Debug)]
+pub(crate) enum Guard {
+    /// The fence, which remembers the highest stamp from outside.
+    Fence(Fence),
+    /// The channel's own authority; its storage may be lost.
+    Grantor(Grantor),
+    /// Nobody: the fence's storage was lost.
+    Lost,
+}
 
 /// What a channel's outputs are doing. Only an [`Act`] drives them, and an act needs a stored stamp and an open window.
 #[derive(Debug)]
@@ -12,156 +23,268 @@ enum Drive {
     Safe,
     /// The holder's values, until the act's deadline.
     Driven { act: Act, values: Values },
-}
-
-/// The last request that was done under the fence's stamp.
-#[derive(Clone, Copy, Debug)]
-struct Used {
-    /// `None` where the fence it was done under is lost.
-    tag: Option<Tag>,
-    challenge: Challenge,
+    /// On their way from these values to their safe ones, until `done`.
+    LettingGo { from: Values, since: Instant, done: Instant },
 }
 
 /// One channel of a gate.
 #[derive(Debug)]
 pub(crate) struct Channel {
-    pub(crate) config: ChannelConfig,
-    fence: Option<Fence>,
-    /// Where a fence that is lost was last seen; it stood there or higher.
+    pub(crate) guard: Guard,
+    limits: Limits,
+    /// Where a guard that is lost was last seen; it stood there or higher.
     seen: FenceRecord,
     drive: Drive,
-    used: Option<Used>,
+    /// How long the longest of its safe actions takes.
+    action: Duration,
+    pub(crate) cause: Cause,
+    /// What keeps it safe until the operator rearms it.
+    pub(crate) fault: Option<Fault>,
+    /// Whether the end of the window that is running has been warned of.
+    warned: bool,
+    /// The last request that was done under the stamp in force.
+    pub(crate) used: Option<Used>,
+    /// The operator's last request that was done.
+    pub(crate) operator: Option<Used>,
     /// The last request that was refused for a reason that may pass.
     refused: Option<(Tag, Reason)>,
 }
 
 impl Channel {
     /// A channel at boot, safe.
-    pub(crate) fn new(config: ChannelConfig, remembered: Remembered) -> Self {
-        let (fence, seen) = match remembered {
-            Remembered::Fence(record) => (Some(Fence::new(record, config.limits())), record),
+    pub(crate) fn new(
+        config: &ChannelConfig,
+        terms: GrantTerms,
+        action: Duration,
+        remembered: Remembered,
+        now: Instant,
+    ) -> Self {
+        let (mark, seen) = match remembered {
+            Remembered::Mark(mark) => (Some(mark), mark.mark),
             Remembered::Lost(seen) => (None, seen),
         };
-        Self { config, fence, seen, drive: Drive::Safe, used: None, refused: None }
+        let limits = config.limits();
+        let guard = match (config.authority, mark) {
+            (Authority::Outside, Some(mark)) => Guard::Fence(Fence::new(mark.mark, limits)),
+            // Terms or a mark that no clock can count are none that this gate has stored.
+            (Authority::Own, mark) => Grantor::boot(mark, terms, now).map_or(Guard::Lost, Guard::Grantor),
+            (Authority::Outside, None) => Guard::Lost,
+        };
+        let (drive, cause) = (Drive::Safe, Cause::Boot);
+        let (used, operator, refused) = (None, None, None);
+        Self { guard, limits, seen, drive, action, cause, fault: None, warned: false, used, operator, refused }
     }
 
     /// Whether its storage was lost.
     pub(crate) const fn is_lost(&self) -> bool {
-        self.fence.is_none()
-    }
-
-    /// The fence that decides; `None` where storage was lost.
-    #[cfg(not(feature = "demonstration"))]
-    pub(crate) const fn fence(&self) -> Option<&Fence> {
-        self.fence.as_ref()
+        match &self.guard {
+            Guard::Fence(_) => false,
+            Guard::Grantor(grantor) => grantor.record().is_none(),
+            Guard::Lost => true,
+        }
     }
 
     /// The demonstration's fence forgets everything before each request: this is the check left out.
     #[cfg(feature = "demonstration")]
-    pub(crate) fn fence(&mut self) -> Option<&Fence> {
-        self.fence = Some(Fence::new(FenceRecord::floor(self.config.epoch, self.config.floor), self.config.limits()));
-        self.fence.as_ref()
-    }
-
-    /// The fence to commit to.
-    pub(crate) const fn fence_mut(&mut self) -> Option<&mut Fence> {
-        self.fence.as_mut()
+    pub(crate) fn forget(&mut self, config: &ChannelConfig) {
+        if let Guard::Fence(_) = self.guard {
+            self.guard = Guard::Fence(Fence::new(FenceRecord::floor(config.epoch, config.floor), self.limits));
+        }
     }
 
     /// Where the fence stands; where storage was lost, what is left of it.
     pub(crate) fn record(&self) -> FenceRecord {
-        self.fence.as_ref().map_or(self.seen, Fence::record)
+        match &self.guard {
+            Guard::Fence(fence) => fence.record(),
+            Guard::Grantor(grantor) => grantor.record().map_or(self.seen, |record| record.mark),
+            Guard::Lost => self.seen,
+        }
+    }
+
+    /// Decides on a stamp.
+    pub(crate) fn admit(&self, stamp: Stamp) -> Result<Admitted, Reason> {
+        let admitted = match &self.guard {
+            Guard::Fence(fence) => fence.admit(stamp),
+            // What it granted is in force or is not; nothing raises it from outside.
+            Guard::Grantor(grantor) => {
+                let mark = grantor.record().ok_or(Reason::Storage)?.mark;
+                Fence::new(mark, self.limits).admit(stamp)
+            }
+            Guard::Lost => return Err(Reason::Storage),
+        };
+        match admitted {
+            Admitted::Refused(refused) => Err(refused.reason.into()),
+            Admitted::Raise(_) if matches!(self.guard, Guard::Grantor(_)) => Err(Reason::Authority),
+            admitted => Ok(admitted),
+        }
+    }
+
+    /// Until when a lease of the channel's own authority runs; `None` where its stamps come from outside.
+    pub(crate) const fn lease(&self) -> Option<Deadline> {
+        match &self.guard {
+            Guard::Grantor(grantor) => Some(grantor.ends()),
+            _ => None,
+        }
     }
 
     /// Takes a fence whose record the operator has just stored anew.
-    pub(crate) fn restore(&mut self, fence: Fence) {
-        self.let_go();
-        self.fence = Some(fence);
+    pub(crate) fn restore(&mut self, proof: fencegate::Proof) {
+        self.guard = Guard::Fence(Fence::from_proof(proof, self.limits));
     }
 
-    /// Storage can no longer be trusted: safe, until the operator sets an epoch with a challenge that is newer than all
-    /// that were issued before.
-    pub(crate) fn lose(&mut self, last_issued: Challenge) {
-        self.let_go();
+    /// Storage can no longer be trusted: safe, until the operator sets an epoch.
+    pub(crate) fn lose(&mut self, now: Instant) {
+        self.let_go(now, Cause::Fault);
         self.seen = self.record();
-        self.fence = None;
-        self.used = Some(Used { tag: None, challenge: last_issued });
+        match &mut self.guard {
+            Guard::Grantor(grantor) => grantor.lose_storage(),
+            guard => *guard = Guard::Lost,
+        }
+        (self.used, self.operator) = (None, None);
     }
 
     /// Drives the outputs.
     pub(crate) fn drive(&mut self, act: Act, values: Values) {
+        self.warned = false;
         self.drive = Drive::Driven { act, values };
     }
 
     /// Lets go of the outputs.
-    pub(crate) fn let_go(&mut self) {
-        self.drive = Drive::Safe;
-    }
-
-    /// Lets go if the window is over at `now`.
-    pub(crate) fn expire(&mut self, now: Instant) {
-        if self.deadline().is_some_and(|end| now >= end) {
-            self.let_go();
+    pub(crate) fn let_go(&mut self, now: Instant, cause: Cause) {
+        if let Drive::Driven { values, .. } = &self.drive {
+            self.cause = cause;
+            self.drive = match now.checked_add(self.action) {
+                Some(done) if done > now => Drive::LettingGo { from: values.clone(), since: now, done },
+                _ => Drive::Safe,
+            };
         }
     }
 
-    /// When the window of a driven channel is over.
+    /// Sets every output to its safe value, whatever the way there: the clock cannot be trusted.
+    pub(crate) fn drop(&mut self) {
+        if !matches!(self.drive, Drive::Safe) {
+            self.cause = Cause::Fault;
+            self.drive = Drive::Safe;
+        }
+    }
+
+    /// Lets go if the window is over at `now`; whether it was that.
+    pub(crate) fn expire(&mut self, now: Instant) -> bool {
+        match &self.drive {
+            Drive::Driven { act, .. } if act.deadline().is_over(now) => {
+                // The way to the safe state begins when the window ended, however late this call is.
+                let end = act.deadline().instant();
+                self.let_go(end, Cause::Window);
+                self.arrive(now);
+                true
+            }
+            _ => {
+                self.arrive(now);
+                false
+            }
+        }
+    }
+
+    fn arrive(&mut self, now: Instant) {
+        if let Drive::LettingGo { done, .. } = self.drive
+            && now >= done
+        {
+            self.drive = Drive::Safe;
+        }
+    }
+
+    /// Whether the window's end is as near as `before`, for the first time.
+    pub(crate) fn warn(&mut self, now: Instant, before: Duration) -> bool {
+        let near = self.is_driven() && !before.is_zero() && self.left(now) <= before;
+        near && !core::mem::replace(&mut self.warned, near)
+    }
+
+    /// When the warning of the window's end is due.
+    pub(crate) fn warning(&self, before: Duration) -> Option<Instant> {
+        match &self.drive {
+            Drive::Driven { act, .. } if !self.warned && !before.is_zero() => {
+                Some(Instant::from_micros(act.deadline().instant().as_micros().saturating_sub(before.as_micros())))
+            }
+            _ => None,
+        }
+    }
+
+    /// By when the outputs let go, or have their safe values; `None` where they have them.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         match &self.drive {
             Drive::Safe => None,
             Drive::Driven { act, .. } => Some(act.deadline().instant()),
+            Drive::LettingGo { done, .. } => Some(*done),
         }
     }
 
-    /// What the outputs are to be set to.
-    pub(crate) fn values(&self) -> Values {
+    pub(crate) const fn is_driven(&self) -> bool {
+        matches!(self.drive, Drive::Driven { .. })
+    }
+
+    /// Whether the outputs are on their way to their safe values.
+    pub(crate) const fn is_letting_go(&self) -> bool {
+        matches!(self.drive, Drive::LettingGo { .. })
+    }
+
+    /// What an output is to be set to: its value from the holder, the one it comes from and since when, or its safe one.
+    pub(crate) fn wanted(&self, output: usize) -> Wanted {
         match &self.drive {
-            Drive::Safe => self.config.safe(),
-            Drive::Driven { values, .. } => values.clone(),
+            Drive::Safe => Wanted::Safe,
+            Drive::Driven { values, .. } => values.get(output).map_or(Wanted::Safe, |value| Wanted::Value(*value)),
+            Drive::LettingGo { from, since, .. } => {
+                from.get(output).map_or(Wanted::Safe, |from| Wanted::From(*from, *since))
+            }
         }
     }
 
     /// What is left of the window at `now`.
-    pub(crate) fn left(&self, now: Instant) -> fencegate::Duration {
+    pub(crate) fn left(&self, now: Instant) -> Duration {
         match &self.drive {
-            Drive::Safe => fencegate::Duration::ZERO,
             Drive::Driven { act, .. } => act.left(now),
+            Drive::Safe | Drive::LettingGo { .. } => Duration::ZERO,
         }
     }
 
     /// What became of the request with this tag, if it is the last that was done, or was refused for what may pass.
     pub(crate) fn answered(&self, tag: Tag) -> Option<Result<(), Reason>> {
-        match (self.used, self.refused) {
-            (Some(Used { tag: Some(done), .. }), _) if done == tag => Some(Ok(())),
-            (_, Some((refused, reason))) if refused == tag => Some(Err(reason)),
-            _ => None,
+        if [self.used, self.operator].iter().flatten().any(|used| used.tag == tag) {
+            return Some(Ok(()));
         }
+        self.refused.and_then(|(refused, reason)| (refused == tag).then_some(Err(reason)))
     }
 
     /// Remembers a refusal for what may pass: the host was told no, and a copy of its frame on the line is not done later.
     pub(crate) const fn refuse(&mut self, tag: Tag, reason: Reason) {
-        if matches!(reason, Reason::Jump | Reason::Expired | Reason::Fault | Reason::Rate | Reason::Busy) {
+        if matches!(reason, Reason::Jump | Reason::Expired | Reason::Fault | Reason::Held | Reason::Rate | Reason::Busy)
+        {
             self.refused = Some((tag, reason));
         }
     }
 
-    /// Whether `challenge` is newer than the last one used under this stamp.
-    pub(crate) fn is_unused(&self, challenge: Challenge) -> bool {
-        self.used.is_none_or(|used| challenge > used.challenge)
+    /// Whether it is driven, and what keeps it from being.
+    pub(crate) fn state(&self, gate: Option<Fault>) -> (ChannelState, Option<Fault>) {
+        let fault = gate.or(self.is_lost().then_some(Fault::Storage)).or(self.fault);
+        match (&self.drive, fault) {
+            (_, Some(_)) => (ChannelState::Fault, fault),
+            (Drive::Driven { .. }, None) => (ChannelState::Driven, None),
+            (Drive::Safe | Drive::LettingGo { .. }, None) => (ChannelState::Safe, None),
+        }
     }
+}
 
-    /// Uses up a challenge.
-    pub(crate) const fn use_up(&mut self, tag: Tag, challenge: Challenge) {
-        self.used = Some(Used { tag: Some(tag), challenge });
-    }
+/// What an output is to be set to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// Its safe value.
+    Safe,
+    /// The holder's.
+    Value(i32),
+    /// On its way to the safe value: from this one, since then.
+    From(i32, Instant),
+}
 
-    /// The channel for a host to read.
-    pub(crate) fn status(&self, now: Instant, fault: Option<Fault>) -> ChannelStatus {
-        let state = match (&self.drive, fault.is_some() || self.fence.is_none()) {
-            (_, true) => ChannelState::Fault,
-            (Drive::Safe, _) => ChannelState::Safe,
-            (Drive::Driven { .. }, _) => ChannelState::Driven,
-        };
-        ChannelStatus { record: self.record(), state, values: self.values(), window_left: self.left(now) }
-    }
+/// Whether `challenge` is newer than the last one used.
+pub(crate) fn is_unused(used: Option<Used>, challenge: Challenge) -> bool {
+    used.is_none_or(|used| challenge > used.challenge)
 }

@@ -2,21 +2,27 @@
 #![forbid(unsafe_code)]
 #![doc = include_str!("../README.md")]
 
-mod blank;
 mod challenger;
 mod channel;
+mod entry;
 mod gate;
+mod inputs;
+mod line;
+mod log;
 mod memory;
 mod pending;
 mod run;
 mod store;
+mod words;
 
-pub use blank::Blank;
+pub use entry::{Entry, Stored};
 pub use gate::Gate;
+pub use inputs::{Contacts, Inputs, Unwired};
 pub use memory::{Board, Memory, Remembered};
 pub use pending::{Pending, Step};
-pub use run::{Node, Output, Watchdog, run};
+pub use run::{Duty, Node, Output, Watchdog, run};
 pub use store::{Boot, Store, StoreError};
+pub use words::Words;
 
 // What a board says of itself is in the core's units.
 pub use fencegate::Duration;

@@ -1,6 +1,6 @@
 //! What a gate is told at boot: by its board, and by its store.
 
-use fencegate::{Duration, FenceRecord};
+use fencegate::{Duration, FenceRecord, GrantRecord};
 use fencegate_wire::MAX_CHANNELS;
 
 /// What a board promises about itself.
@@ -8,27 +8,30 @@ use fencegate_wire::MAX_CHANNELS;
 pub struct Board {
     /// How many outputs it has.
     pub outputs: usize,
-    /// The longest that storing one record may take, the erase of a page included.
+    /// The longest that storing one entry may take, the erase of a page in each copy included.
     pub worst_store: Duration,
 }
 
 /// What the store has found of the gate at boot.
 #[derive(Clone, Debug)]
 pub struct Memory {
-    /// How often the gate has booted, this time included; where that was lost, a number that no other boot has had.
+    /// How often the gate has booted, this time included; where that was lost, a number that no other boot has had. It
+    /// is not stored yet: [`Store::count`](crate::Store::count) does that once somebody speaks.
     pub boots: u32,
     /// Whether anything can be stored at all. Where not, nothing that changes state is obeyed, the operator's epoch
     /// included: the next boot would not know of it.
     pub storable: bool,
+    /// How many records were damaged in one copy, or differed, and were mended.
+    pub mended: u8,
     /// Where each channel's fence stands.
-    pub records: heapless::Vec<Remembered, MAX_CHANNELS>,
+    pub marks: heapless::Vec<Remembered, MAX_CHANNELS>,
 }
 
-/// What is left of a channel's record.
+/// What is left of a channel's mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remembered {
-    /// Where the fence stands, in both copies.
-    Fence(FenceRecord),
+    /// Where the fence stands, in both copies, and how long a lease of the channel's own authority may still run.
+    Mark(GrantRecord),
     /// It was lost. This could still be read, and the fence stood there or higher.
     Lost(FenceRecord),
 }

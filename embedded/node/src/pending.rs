@@ -1,27 +1,26 @@
 //! What comes out of the gate: nothing, an answer, or a change that waits for its proof.
 
-use fencegate::{Deadline, EpochRaise, FenceRecord, Raise, Release};
-use fencegate_wire::{Challenge, Frame, Header, Provisioning, Tag, Values};
+use crate::entry::Entry;
+use fencegate::{Deadline, EpochRaise, FenceRecord, GrantEpoch, GrantRecord, GrantRelease, Granting, Raise, Release};
+use fencegate_wire::{Challenge, ChannelConfig, Frame, GateConfig, Header, OutputConfig, Tag, Values};
 
 /// What to do after a frame.
 #[derive(Debug)]
 #[must_use]
-#[expect(clippy::large_enum_variant, reason = "without a heap there is nothing to box it in")]
 pub enum Step {
     /// Nothing: no answer.
     Silent,
     /// Put this onto the line.
     Answer(Frame),
-    /// Store [`Pending::record`], then come back with what was read back.
+    /// Store [`Pending::entry`], then come back with what was read back.
     Store(Pending),
-    /// Store this as what the gate is from now on, then restart; the frame is the answer once it is stored.
-    Provision(Provisioning, Frame),
+    /// Put this onto the line, then restart: the gate is another from now on.
+    Restart(Frame),
 }
 
 /// A change that is decided and waits for its proof.
 #[derive(Debug)]
 pub struct Pending {
-    pub(crate) channel: u8,
     pub(crate) change: Change,
     pub(crate) header: Header,
     pub(crate) tag: Tag,
@@ -31,6 +30,19 @@ pub struct Pending {
 /// What is to change.
 #[derive(Debug)]
 pub(crate) enum Change {
+    /// A channel's mark.
+    Mark(u8, Mark),
+    /// What an output is to be.
+    Output(u8, OutputConfig),
+    /// What a channel is to be.
+    Channel(u8, ChannelConfig),
+    /// The end of a provisioning, with the numbers of channels and outputs.
+    Gate(GateConfig, u8, u8),
+}
+
+/// How a channel's mark is to change.
+#[derive(Debug)]
+pub(crate) enum Mark {
     /// A higher stamp, and what it wants to drive.
     Raise(Raise, Option<Drive>),
     /// A stamp given back.
@@ -39,6 +51,12 @@ pub(crate) enum Change {
     Epoch(EpochRaise),
     /// The first record after storage was lost.
     Restore(FenceRecord),
+    /// A lease of the channel's own authority.
+    Grant(Granting),
+    /// Such a lease given back.
+    GrantRelease(GrantRelease),
+    /// The operator's epoch on a channel that is its own authority.
+    GrantEpoch(GrantEpoch),
 }
 
 /// A drive that has passed every station but the last: the time, once more.
@@ -49,18 +67,35 @@ pub(crate) struct Drive {
 }
 
 impl Pending {
-    /// Which channel's record this is.
-    pub const fn channel(&self) -> u8 {
-        self.channel
-    }
-
     /// What to store.
-    pub const fn record(&self) -> FenceRecord {
+    pub fn entry(&self) -> Entry {
         match &self.change {
-            Change::Raise(raise, _) => raise.record(),
-            Change::Release(release) => release.record(),
-            Change::Epoch(epoch) => epoch.record(),
-            Change::Restore(record) => *record,
+            Change::Mark(channel, mark) => Entry::Mark { channel: *channel, mark: mark.record() },
+            Change::Output(output, config) => Entry::Output { output: *output, config: config.clone() },
+            Change::Channel(channel, config) => Entry::Channel { channel: *channel, config: config.clone() },
+            Change::Gate(config, channels, outputs) => {
+                Entry::Gate { config: config.clone(), channels: *channels, outputs: *outputs }
+            }
         }
     }
+}
+
+impl Mark {
+    const fn record(&self) -> GrantRecord {
+        let fence = match self {
+            Self::Raise(raise, _) => raise.record(),
+            Self::Release(release) => release.record(),
+            Self::Epoch(epoch) => epoch.record(),
+            Self::Restore(record) => *record,
+            Self::Grant(granting) => return granting.record(),
+            Self::GrantRelease(release) => return release.record(),
+            Self::GrantEpoch(epoch) => return epoch.record(),
+        };
+        no_lease(fence)
+    }
+}
+
+/// The mark of a channel whose leases are another's to count.
+pub(crate) const fn no_lease(fence: FenceRecord) -> GrantRecord {
+    GrantRecord { mark: fence, ttl: fencegate::Duration::ZERO }
 }

@@ -1,6 +1,6 @@
 //! The task that feeds the gate: the line, the clock, the flash, the pins.
 
-use crate::{Blank, Board, Boot, Gate, Step, Store};
+use crate::{Board, Boot, Contacts, Gate, Inputs, Step, Store};
 use core::convert::Infallible;
 use embassy_futures::join::join;
 use embassy_futures::select::{Either, select};
@@ -8,16 +8,17 @@ use embassy_futures::yield_now;
 use embassy_sync::blocking_mutex::raw::NoopRawMutex;
 use embassy_sync::channel::Channel;
 use embassy_time::Timer;
-use embedded_hal::digital::{OutputPin, PinState};
+use embedded_hal::digital::{InputPin, OutputPin, PinState};
+use embedded_hal::pwm::SetDutyCycle;
 use embedded_io_async::{Read, Write};
 use embedded_storage_async::nor_flash::NorFlash;
 use fencegate::{Duration, Instant};
-use fencegate_wire::{Deframer, Frame, Framed};
+use fencegate_wire::{Deframer, Frame, Framed, MAX_GATE_OUTPUTS};
 
-/// How often an idle loop shows the watchdog that it still runs.
-const PULSE: Duration = Duration::from_millis(500);
+/// How often an idle loop looks at the inputs, and shows the watchdog that it still runs.
+const PULSE: Duration = Duration::from_millis(100);
 
-/// What the watchdog is loaded with while nothing is driven: a store, a boot and a few beats of [`PULSE`].
+/// What the watchdog is loaded with while nothing is driven: a store, a boot and many a [`PULSE`].
 const HANG: Duration = Duration::from_secs(2);
 
 /// One output of the board.
@@ -32,6 +33,18 @@ impl<P: OutputPin<Error = Infallible>> Output for P {
     }
 }
 
+/// An output of several strengths: its duty cycle, from 0 to the most that it has. Less than 0 is 0.
+#[derive(Clone, Copy, Debug)]
+pub struct Duty<P>(pub P);
+
+impl<P: SetDutyCycle<Error = Infallible>> Output for Duty<P> {
+    fn set(&mut self, value: i32) {
+        let most = self.0.max_duty_cycle();
+        let duty = u16::try_from(value.max(0)).unwrap_or(most).min(most);
+        let Ok(()) = self.0.set_duty_cycle(duty);
+    }
+}
+
 /// A hardware watchdog: it resets the board, and thereby makes it safe, unless fed in time.
 pub trait Watchdog {
     /// Loads the watchdog: the board MUST reset if this is not called again within `within`.
@@ -40,7 +53,7 @@ pub trait Watchdog {
 
 /// A board, as the gate sees it: a list of pins and promises. There is nothing in it about leases.
 #[derive(Debug)]
-pub struct Node<R, W, F, O, D, const N: usize> {
+pub struct Node<R, W, F, O, D, I, P, C, const N: usize> {
     /// What hosts say. A read MUST NOT lose bytes when it is dropped half-way.
     pub rx: R,
     /// What hosts hear. It may be as slow as it likes: nothing waits for it.
@@ -52,7 +65,14 @@ pub struct Node<R, W, F, O, D, const N: usize> {
     pub outputs: [O; N],
     /// The watchdog.
     pub watchdog: D,
-    /// The longest that storing one record in both copies may take, erasing a page in each included. It MUST stay under
+    /// The inhibit input: high makes every output safe. Wire a normally closed contact to ground, with a pull-up, so that
+    /// a broken wire inhibits. It is looked at every 10 ms while anything is driven, and at every frame.
+    pub inhibit: I,
+    /// Whether somebody is beside the board: high lets a gate be provisioned anew.
+    pub presence: P,
+    /// The contacts behind the outputs, for those that were provisioned with a feedback.
+    pub contacts: C,
+    /// The longest that storing one entry in both copies may take, erasing a page in each included. It MUST stay under
     /// two seconds, with which the watchdog is loaded while nothing is driven.
     pub worst_store: Duration,
 }
@@ -61,15 +81,18 @@ pub struct Node<R, W, F, O, D, const N: usize> {
 type Answers = Channel<NoopRawMutex, Frame, 4>;
 
 /// Runs the gate for ever.
-pub async fn run<R, W, F, O, D, const N: usize>(node: Node<R, W, F, O, D, N>) -> !
+pub async fn run<R, W, F, O, D, I, P, C, const N: usize>(node: Node<R, W, F, O, D, I, P, C, N>) -> !
 where
     R: Read,
     W: Write,
     F: NorFlash,
     O: Output,
     D: Watchdog,
+    I: InputPin<Error = Infallible>,
+    P: InputPin<Error = Infallible>,
+    C: Contacts,
 {
-    let Node { rx, mut tx, flash, outputs, watchdog, worst_store } = node;
+    let Node { rx, mut tx, flash, outputs, watchdog, inhibit, presence, contacts, worst_store } = node;
     let answers = Answers::new();
     let answer = async {
         loop {
@@ -82,46 +105,75 @@ where
         rx,
         deframer: Deframer::new(),
         store: Store::new(flash),
-        outputs,
-        watchdog,
+        pins: Pins { outputs, watchdog, inhibit, presence, contacts },
         board: Board { outputs: N, worst_store },
         answers: &answers,
     };
     join(answer, task.run()).await.0
 }
 
-struct Task<'a, R, F, O, D, const N: usize> {
+struct Task<'a, R, F, O, D, I, P, C, const N: usize> {
     rx: R,
     deframer: Deframer,
     store: Store<F>,
-    outputs: [O; N],
-    watchdog: D,
+    pins: Pins<O, D, I, P, C, N>,
     board: Board,
     answers: &'a Answers,
 }
 
-impl<R: Read, F: NorFlash, O: Output, D: Watchdog, const N: usize> Task<'_, R, F, O, D, N> {
+struct Pins<O, D, I, P, C, const N: usize> {
+    outputs: [O; N],
+    watchdog: D,
+    inhibit: I,
+    presence: P,
+    contacts: C,
+}
+
+/// Whether the gate goes on as it is.
+enum Then {
+    GoOn,
+    Restart,
+}
+
+impl<R, F, O, D, I, P, C, const N: usize> Task<'_, R, F, O, D, I, P, C, N>
+where
+    R: Read,
+    F: NorFlash,
+    O: Output,
+    D: Watchdog,
+    I: InputPin<Error = Infallible>,
+    P: InputPin<Error = Infallible>,
+    C: Contacts,
+{
     async fn run(&mut self) -> ! {
         loop {
-            match self.store.boot().await {
-                Boot::Gate(provisioning, memory) => {
-                    let mut gate = Gate::new(provisioning, &memory, self.board, now());
-                    self.gate(&mut gate).await;
-                }
-                Boot::Blank => self.blank(Blank::new(self.board, false)).await,
-                Boot::Lost => self.blank(Blank::new(self.board, true)).await,
-            }
+            self.pins.watchdog.feed(HANG);
+            let mut gate = match self.store.boot().await {
+                Boot::Gate(provisioning, memory) => Gate::new(provisioning, &memory, self.board, now()),
+                Boot::Blank => Gate::blank(self.board, false, now()),
+                Boot::Lost => Gate::blank(self.board, true, now()),
+            };
+            self.gate(&mut gate).await;
         }
     }
 
-    async fn gate(&mut self, gate: &mut Gate) -> ! {
+    /// Runs the gate until it is to be another.
+    async fn gate(&mut self, gate: &mut Gate) {
+        let mut counted = false;
         let mut bytes = [0; 64];
         loop {
-            let wake = self.settle(gate);
+            let wake = self.pins.settle(gate);
             match select(self.rx.read(&mut bytes), Timer::at(alarm(wake))).await {
                 Either::First(Ok(len)) => {
+                    if !counted {
+                        // Only now: a boot loop in which nobody speaks wears nothing out.
+                        self.count(gate).await;
+                        counted = true;
+                    }
                     for byte in bytes.iter().take(len) {
-                        self.hear(gate, *byte).await;
+                        if let Then::Restart = self.hear(gate, *byte).await {
+                            return;
+                        }
                     }
                     // A line that always has more to say must not keep the answers waiting.
                     yield_now().await;
@@ -135,86 +187,84 @@ impl<R: Read, F: NorFlash, O: Output, D: Watchdog, const N: usize> Task<'_, R, F
         }
     }
 
+    /// Stores the boot counter, before any challenge is issued under it.
+    async fn count(&mut self, gate: &mut Gate) {
+        if let Some(boots) = gate.boots()
+            && self.store.count(boots).await.is_err()
+        {
+            gate.not_counted(now());
+        }
+    }
+
     /// Takes one byte off the line.
-    async fn hear(&mut self, gate: &mut Gate, byte: u8) {
+    async fn hear(&mut self, gate: &mut Gate, byte: u8) -> Then {
         let mut step = match self.deframer.push(byte) {
-            None => return,
+            None => return Then::GoOn,
             Some(Framed::Overlong) => {
                 gate.noise();
-                return;
+                return Then::GoOn;
             }
             Some(Framed::Frame(frame)) => {
-                gate.poll(now());
+                gate.poll(now(), self.pins.sense());
                 gate.receive(now(), frame)
             }
         };
         loop {
-            self.settle(gate);
+            self.pins.settle(gate);
             step = match step {
-                Step::Silent | Step::Provision(..) => return,
+                Step::Silent => return Then::GoOn,
                 Step::Answer(frame) => {
                     let _ = self.answers.try_send(frame); // a host that does not listen asks again
-                    return;
+                    return Then::GoOn;
+                }
+                Step::Restart(frame) => {
+                    let _ = self.answers.try_send(frame);
+                    return Then::Restart;
                 }
                 Step::Store(pending) => {
                     // Never inside a `select`: a store that is dropped half-way is a power cut.
-                    let proof = self.store.put_fence(pending.channel(), pending.record()).await.ok();
-                    gate.poll(now());
-                    gate.stored(now(), pending, proof)
+                    let stored = self.store.put(&pending.entry()).await;
+                    gate.poll(now(), self.pins.sense());
+                    gate.stored(now(), pending, stored)
                 }
             };
         }
+    }
+}
+
+impl<O, D, I, P, C, const N: usize> Pins<O, D, I, P, C, N>
+where
+    O: Output,
+    D: Watchdog,
+    I: InputPin<Error = Infallible>,
+    P: InputPin<Error = Infallible>,
+    C: Contacts,
+{
+    /// The inputs' levels.
+    fn sense(&mut self) -> Inputs {
+        let (Ok(inhibit), Ok(presence)) = (self.inhibit.is_high(), self.presence.is_high());
+        let mut closed = 0;
+        for output in 0..N.min(MAX_GATE_OUTPUTS) {
+            closed |= u16::from(self.contacts.is_closed(output)) << output;
+        }
+        Inputs { inhibit, presence, closed }
     }
 
     /// Lets go of what is over, sets the pins, and feeds the watchdog with no more than the shortest window has left;
     /// says when to come back.
     fn settle(&mut self, gate: &mut Gate) -> Instant {
         let now = now();
-        let deadline = gate.poll(now);
+        let wake = gate.poll(now, self.sense());
         let values = gate.outputs().chain(core::iter::repeat(0));
         for (output, value) in self.outputs.iter_mut().zip(values) {
             output.set(value);
         }
-        let pulse = now.checked_add(PULSE).unwrap_or(now);
-        let left = deadline.and_then(|end| end.since(now).ok());
+        let left = gate.deadline().and_then(|end| end.since(now).ok());
         // The gate's deadline lies L before the window's end: what is late by L still ends with the window.
-        self.watchdog.feed(left.and_then(|left| left.checked_add(gate.lateness())).map_or(HANG, |left| left.min(HANG)));
-        deadline.map_or(pulse, |end| end.min(pulse))
-    }
-
-    /// Waits for a first provisioning, and has it stored.
-    async fn blank(&mut self, mut blank: Blank) {
-        let mut bytes = [0; 64];
-        loop {
-            self.watchdog.feed(HANG);
-            let wake = now().checked_add(PULSE).unwrap_or_default();
-            let Either::First(Ok(len)) = select(self.rx.read(&mut bytes), Timer::at(alarm(wake))).await else {
-                continue;
-            };
-            for byte in bytes.iter().take(len) {
-                let step = match self.deframer.push(*byte) {
-                    None => continue,
-                    Some(Framed::Overlong) => {
-                        blank.noise();
-                        continue;
-                    }
-                    Some(Framed::Frame(frame)) => blank.receive(now(), frame),
-                };
-                match step {
-                    Step::Answer(frame) => {
-                        let _ = self.answers.try_send(frame);
-                    }
-                    Step::Provision(provisioning, answer) => {
-                        // Without an answer the host asks again, and finds a board that is still blank.
-                        if self.store.provision(&provisioning).await.is_ok() {
-                            let _ = self.answers.try_send(answer);
-                            return;
-                        }
-                    }
-                    Step::Silent | Step::Store(_) => {}
-                }
-            }
-        }
+        let within = left.and_then(|left| left.checked_add(gate.lateness())).map_or(HANG, |left| left.min(HANG));
+        self.watchdog.feed(within);
+        let pulse = now.checked_add(PULSE).unwrap_or(now);
+        wake.map_or(pulse, |wake| wake.min(pulse))
     }
 }
 

@@ -64,7 +64,6 @@ impl Operation {
 /// What the client wants next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
-#[expect(clippy::large_enum_variant, reason = "without a heap there is nothing to box a frame in")]
 pub enum Output {
     /// Put this onto the line, then poll again.
     Send(Frame),
@@ -114,9 +113,14 @@ pub struct Client {
     challenge: Option<(Challenge, Instant)>,
     operation: Option<Operation>,
     give_up: Deadline,
+    /// How often the operation's challenge was refused, so far.
+    replays: u8,
     forged: bool,
     phase: Phase,
 }
+
+/// How often an operation is tried again with a new challenge: other hosts may go on using newer ones first.
+const REPLAYS: u8 = 8;
 
 impl Client {
     /// A client that speaks with `credential`. `random` comes from a good random source and is never used twice.
@@ -128,6 +132,7 @@ impl Client {
             challenge: None,
             operation: None,
             give_up: Deadline::at(Instant::from_micros(0)),
+            replays: 0,
             forged: false,
             phase: Phase::Idle,
         }
@@ -137,6 +142,7 @@ impl Client {
     pub fn begin(&mut self, operation: Operation, give_up: Deadline) {
         self.give_up = give_up;
         self.forged = false;
+        self.replays = 0;
         self.operation = Some(operation);
         self.next_request();
     }
@@ -197,10 +203,13 @@ impl Client {
                     None => Phase::Over(Err(Failure::TooLong)),
                 };
             }
-            // The challenge was kept from an earlier answer and grew old, or the gate has rebooted since.
+            // The challenge grew old, another host used a newer one first, or the gate has rebooted since.
             Reply::Refused(refused)
-                if refused.reason == Reason::Replay && sealed.is_some_and(|old| self.may_retry(old, challenge)) =>
+                if refused.reason == Reason::Replay
+                    && sealed.is_some_and(|old| old != challenge)
+                    && self.replays < REPLAYS =>
             {
+                self.replays += 1;
                 self.next_request();
             }
             reply => {
@@ -208,11 +217,6 @@ impl Client {
                 self.phase = Phase::Over(Ok(reply));
             }
         }
-    }
-
-    /// Whether a refused challenge was of an earlier boot, or one that the gate may have outlived.
-    fn may_retry(&self, old: Challenge, new: Challenge) -> bool {
-        old.boot != new.boot || (self.timing.resend.as_micros() < new.tick.saturating_sub(old.tick))
     }
 
     /// Seals the next request of the operation: itself where it can be, else one for a challenge.
@@ -234,8 +238,8 @@ impl Client {
     }
 
     const fn header(&self) -> Header {
-        let Credential { gate, role, .. } = self.credential;
-        Header { answer: false, role, key_id: 0, gate, nonce: Nonce(self.nonce.to_le_bytes()) }
+        let Credential { gate, role, key_id, .. } = self.credential;
+        Header { answer: false, role, key_id, gate, nonce: Nonce(self.nonce.to_le_bytes()) }
     }
 }
 

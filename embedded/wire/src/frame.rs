@@ -3,20 +3,20 @@
 use crc::{CRC_32_ISO_HDLC, Crc, NoTable};
 
 /// The most bytes of a payload: header, body, tag and check value.
-pub const MAX_PAYLOAD: usize = 512;
+pub const MAX_PAYLOAD: usize = 250;
 
 /// The most bytes of a frame on the line: a zero, the stuffed payload, a zero.
 pub const MAX_FRAME: usize = 1 + cobs::max_encoding_length(MAX_PAYLOAD) + 1;
 
 // What PROTOCOL.md says.
-const _: () = assert!(MAX_FRAME == 517);
+const _: () = assert!(MAX_FRAME == 253);
 
 /// A frame as it goes onto the line.
 pub type Frame = heapless::Vec<u8, MAX_FRAME>;
 
 /// The check value at the end of a payload: CRC-32 as in ISO/IEC 13239, without a table, for size.
 const CHECK: Crc<u32, NoTable> = Crc::<u32, NoTable>::new(&CRC_32_ISO_HDLC);
-const CHECK_LEN: usize = 4;
+pub(crate) const CHECK_LEN: usize = 4;
 
 /// What came over the line is no frame of ours: bytes that were garbled, cut, or never meant as one. No answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -118,6 +118,9 @@ pub struct Keyring {
     pub operator: Key,
     /// Counts or randomizes provisionings: a gate whose boot counter was wiped does not meet its old keys again.
     pub instance: u64,
+    /// Which keys these are, for rotation: a host that still has others is told apart by its frames' key id, and not
+    /// obeyed.
+    pub id: u8,
 }
 
 impl Keyring {
@@ -144,7 +147,7 @@ mod tests {
     fn every_principal_direction_instance_and_domain_has_a_key_of_its_own() {
         let mut keys = Vec::new();
         for instance in [1, 2] {
-            let ring = Keyring { root: Key::new([1; 32]), operator: Key::new([2; 32]), instance };
+            let ring = Keyring { root: Key::new([1; 32]), operator: Key::new([2; 32]), instance, id: 0 };
             for role in [holder("a"), holder("b"), Role::Operator, Role::Observer] {
                 for domain in [Domain::Gate, Domain::Demonstration] {
                     let DirectionKeys { request, answer } = ring.base(role).directions(domain);

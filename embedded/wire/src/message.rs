@@ -3,7 +3,8 @@
 //! How they may evolve stands in `PROTOCOL.md`: numbers are never reused, variants and fields are only appended with
 //! a new number, and what a reader does not know it refuses whole.
 
-use crate::provisioning::Provisioning;
+use crate::event::{Event, MAX_EVENTS};
+use crate::provisioning::{ChannelConfig, GateConfig, OutputConfig};
 use fencegate::{Duration, Epoch, FenceRecord, Refusal, Token};
 use serde::{Deserialize, Serialize};
 
@@ -36,7 +37,6 @@ pub struct Sealed {
 
 /// What a host asks. The holder of a stamp is the one whose key seals the request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(clippy::large_enum_variant, reason = "without a heap there is nothing to box it in; it is read once a life")]
 #[repr(u8)]
 pub enum Request {
     /// 0: a challenge, and nothing else.
@@ -50,7 +50,7 @@ pub enum Request {
     },
     /// 3: how often each reason was given.
     Counters,
-    /// 4: raise the fence of a channel to a stamp of the sender's.
+    /// 4 (holder): raise the fence of a channel to a stamp of the sender's.
     Raise {
         /// Which.
         channel: u8,
@@ -59,7 +59,7 @@ pub enum Request {
         /// The coordinator's token.
         token: Token,
     },
-    /// 5: drive a channel's outputs, raising its fence first where the stamp is higher.
+    /// 5 (holder): drive a channel's outputs, raising its fence first where the stamp is higher.
     Drive {
         /// Which.
         channel: u8,
@@ -72,7 +72,7 @@ pub enum Request {
         /// One value an output.
         values: Values,
     },
-    /// 6: let go of the outputs and give the stamp back for good.
+    /// 6 (holder): let go of the outputs and give the stamp back for good.
     Release {
         /// Which.
         channel: u8,
@@ -90,14 +90,82 @@ pub enum Request {
         /// The floor that its tokens must exceed.
         floor: u64,
     },
-    /// 8 (the factory key, on a gate that was never provisioned): everything that makes it a gate.
-    Provision(Provisioning),
+    /// 8 (operator): let a channel be driven again after a fault, or after a window's end where so provisioned.
+    Rearm {
+        /// Which.
+        channel: u8,
+    },
+    /// 9 (holder): a lease on a channel that is its own authority.
+    Acquire {
+        /// Which.
+        channel: u8,
+        /// T: for how long.
+        ttl: Duration,
+    },
+    /// 10 (holder): the lease anew, for its TTL from now.
+    Renew {
+        /// Which.
+        channel: u8,
+        /// The lease's epoch.
+        epoch: Epoch,
+        /// The lease's token.
+        token: Token,
+    },
+    /// 11: the last events, from this number on.
+    Log {
+        /// The first that is wanted.
+        from: u32,
+    },
+    /// 12 (operator): what an output is to be once [`Request::Provision`] says so.
+    SetOutput {
+        /// Which, counted over the whole gate.
+        output: u8,
+        /// What it is to be.
+        config: OutputConfig,
+    },
+    /// 13 (operator): what a channel is to be once [`Request::Provision`] says so.
+    SetChannel {
+        /// Which.
+        channel: u8,
+        /// What it is to be.
+        config: ChannelConfig,
+    },
+    /// 14 (operator; the factory key on a board that was never a gate): be the gate that has been described.
+    Provision {
+        /// What it is as a whole.
+        config: GateConfig,
+        /// How many channels were described.
+        channels: u8,
+        /// How many outputs were described.
+        outputs: u8,
+    },
 }
 
 impl Request {
     /// Whether it changes state, and so must carry a challenge.
     pub const fn changes(&self) -> bool {
-        !matches!(self, Self::Challenge | Self::Status | Self::Channel { .. } | Self::Counters)
+        !matches!(self, Self::Challenge | Self::Status | Self::Channel { .. } | Self::Counters | Self::Log { .. })
+    }
+
+    /// The channel that it is about, if it is about one that exists already.
+    pub const fn channel(&self) -> Option<u8> {
+        match self {
+            Self::Challenge
+            | Self::Status
+            | Self::Counters
+            | Self::Log { .. }
+            | Self::SetOutput { .. }
+            | Self::SetChannel { .. }
+            | Self::Provision { .. } => None,
+            Self::Channel { channel }
+            | Self::Raise { channel, .. }
+            | Self::Drive { channel, .. }
+            | Self::Release { channel, .. }
+            | Self::Epoch { channel, .. }
+            | Self::Rearm { channel }
+            | Self::Acquire { channel, .. }
+            | Self::Renew { channel, .. } => Some(*channel),
+        }
     }
 }
 
@@ -122,7 +190,8 @@ pub enum Reply {
     Channel(ChannelStatus),
     /// 3: how often each reason was given.
     Counters(Counters),
-    /// 4: done; where the channel's fence stands now, and what is left of its window.
+    /// 4: done; where the channel's fence stands now, whose lease it is on a channel that is its own authority, and what
+    /// is left of its window.
     Done {
         /// The fence.
         record: FenceRecord,
@@ -131,8 +200,10 @@ pub enum Reply {
     },
     /// 5: refused.
     Refused(Refused),
-    /// 6: provisioned; the gate restarts as the one it now is.
+    /// 6: this part of a provisioning is stored; after [`Request::Provision`] the gate restarts as the one it now is.
     Provisioned,
+    /// 7: events in their order; none where there are none from the number asked for on.
+    Log(heapless::Vec<Event, MAX_EVENTS>),
 }
 
 /// A version of the gate's firmware.
@@ -156,12 +227,15 @@ pub struct GateStatus {
     pub boots: u32,
     /// How many channels it has.
     pub channels: u8,
+    /// How many records of this boot's had to be mended from their other copy.
+    pub mended: u8,
     /// What keeps the whole gate in its safe state.
     pub fault: Option<Fault>,
 }
 
 /// What keeps a gate or a channel in its safe state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[repr(u8)]
 pub enum Fault {
@@ -169,6 +243,12 @@ pub enum Fault {
     Clock,
     /// 1: the storage was lost or cannot be written; only an operator's epoch cures it.
     Storage,
+    /// 2: the inhibit input is open, or was and nobody has rearmed.
+    Inhibited,
+    /// 3: an output's contact did not follow it.
+    Feedback,
+    /// 4: the window ended, and this channel was provisioned to wait for a rearm after that.
+    Expired,
 }
 
 impl Fault {
@@ -177,6 +257,9 @@ impl Fault {
         match self {
             Self::Clock => "the gate's clock ran backwards; restart it",
             Self::Storage => "the storage was lost or cannot be written; set an epoch above any ever used",
+            Self::Inhibited => "the inhibit input is or was open; close it, then rearm each channel",
+            Self::Feedback => "a contact did not follow its output; see to the relay, then rearm",
+            Self::Expired => "the window ended; rearm, as this channel was provisioned",
         }
     }
 }
@@ -187,11 +270,31 @@ impl Fault {
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[repr(u8)]
 pub enum ChannelState {
-    /// 0: every output has its safe value.
+    /// 0: every output has its safe value, or is on its way there.
     Safe,
     /// 1: a holder's window is running.
     Driven,
     /// 2: safe, and nothing drives it before the fault is cured.
+    Fault,
+}
+
+/// Why a channel was last let go of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[repr(u8)]
+pub enum Cause {
+    /// 0: nothing has driven it since the gate booted.
+    Boot,
+    /// 1: its window ended.
+    Window,
+    /// 2: a higher stamp raised its fence.
+    Raised,
+    /// 3: its holder released it.
+    Released,
+    /// 4: the operator moved its epoch.
+    Epoch,
+    /// 5: a fault.
     Fault,
 }
 
@@ -206,6 +309,10 @@ pub struct ChannelStatus {
     pub values: Values,
     /// What is left of the window on the gate's clock; zero unless driven.
     pub window_left: Duration,
+    /// Why it was last let go of.
+    pub cause: Cause,
+    /// Its own fault, or the gate's.
+    pub fault: Option<Fault>,
 }
 
 /// A refusal: why, and the stamp that beat the request's.
@@ -216,6 +323,8 @@ pub struct Refused {
     pub reason: Reason,
     /// Where the channel's fence stands; `None` where there is no such channel.
     pub by: Option<FenceRecord>,
+    /// For how long at the most the lease stays held, where that is the reason, if nobody renews it; else zero.
+    pub wait: Duration,
 }
 
 /// Why a gate refuses, in the order in which the reasons are tried: the first that applies is given.
@@ -344,8 +453,10 @@ mod tests {
 
     #[test]
     fn requests_keep_their_numbers() {
-        let (channel, epoch, token) = (0, Epoch(0), Token::new(1).unwrap());
+        let (channel, epoch, token, ttl) = (0, Epoch(0), Token::new(1).unwrap(), Duration::ZERO);
         let drive = Request::Drive { channel, epoch, token, window: Duration::ZERO, values: Values::new() };
+        let whole = crate::provisioning::tests::example();
+        let (config, output) = (whole.channels[0].clone(), whole.outputs[0].clone());
         for (number, request) in [
             (0, Request::Challenge),
             (1, Request::Status),
@@ -355,9 +466,16 @@ mod tests {
             (5, drive),
             (6, Request::Release { channel, epoch, token }),
             (7, Request::Epoch { channel, epoch, floor: 0 }),
+            (8, Request::Rearm { channel }),
+            (9, Request::Acquire { channel, ttl }),
+            (10, Request::Renew { channel, epoch, token }),
+            (11, Request::Log { from: 0 }),
+            (12, Request::SetOutput { output: 0, config: output }),
+            (13, Request::SetChannel { channel, config }),
+            (14, Request::Provision { config: whole.gate, channels: 1, outputs: 1 }),
         ] {
-            assert_eq!(postcard::to_slice(&request, &mut [0; 32]).unwrap()[0], number, "{request:?}");
-            assert_eq!(request.changes(), number > 3);
+            assert_eq!(postcard::to_slice(&request, &mut [0; 256]).unwrap()[0], number, "{request:?}");
+            assert_eq!(request.changes(), number > 3 && number != 11);
         }
     }
 

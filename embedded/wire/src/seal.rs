@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 /// The protocol version that this crate speaks.
 const VERSION: u8 = 1;
 const ANSWER: u8 = 0x80;
-const HEADER_LEN: usize = 35;
-const TAG_LEN: usize = 16;
+pub(crate) const HEADER_LEN: usize = 35;
+pub(crate) const TAG_LEN: usize = 16;
 
 // The layout that PROTOCOL.md draws: version, role, key id, gate, holder, nonce.
 const _: () = assert!(HEADER_LEN == 1 + 1 + 1 + 8 + HolderId::MAX_LEN + 8);
@@ -49,7 +49,7 @@ pub struct Header {
     pub answer: bool,
     /// Who speaks, or who is answered.
     pub role: Role,
-    /// Which of the principal's keys; 0 until keys rotate.
+    /// Which of the principal's keys: [`crate::Keyring::id`].
     pub key_id: u8,
     /// The gate that is meant, or that answers.
     pub gate: GateId,
@@ -108,14 +108,16 @@ pub struct Credential {
     pub gate: GateId,
     /// As whom.
     pub role: Role,
+    /// Which of its keys they are.
+    pub key_id: u8,
     /// With which keys.
     pub keys: DirectionKeys,
 }
 
 impl Credential {
     /// The credential of `role` at `gate`.
-    pub fn new(gate: GateId, role: Role, base: &BaseKey, domain: Domain) -> Self {
-        Self { gate, role, keys: base.directions(domain) }
+    pub fn new(gate: GateId, role: Role, key_id: u8, base: &BaseKey, domain: Domain) -> Self {
+        Self { gate, role, key_id, keys: base.directions(domain) }
     }
 }
 
@@ -280,6 +282,6 @@ mod tests {
 
     #[test]
     fn a_body_that_does_not_fit_is_an_error() {
-        assert_eq!(seal(&header(), &KEY, &[[0xff_u8; 32]; 16]).unwrap_err(), TooLong);
+        assert_eq!(seal(&header(), &KEY, &[[0xff_u8; 32]; 8]).unwrap_err(), TooLong);
     }
 }

@@ -1,18 +1,24 @@
 //! `fencegate gate`: one gate, asked or told.
 
 mod answer;
+mod config;
+mod key;
+mod log;
+mod orders;
+mod provision;
+mod session;
 mod status;
 mod values;
 mod watch;
 
-use super::output::{Failure, Outcome, has};
+use super::output::{self, Failure, Outcome};
 use super::units::{self, DURATION};
-use answer::Told;
-use fencegate::{Deadline, Duration, Epoch, HolderId, Instant, Token};
-use fencegate_host::{CallError, GateClient, KeyFile, Line, Port, Secret, clock};
-use fencegate_wire::{Credential, Role, Values};
+use fencegate::{Duration, Instant};
+use fencegate_host::{KeyFile, Port, clock};
+use orders::Order;
+use provision::Place;
+use session::Session;
 use std::path::PathBuf;
-use tokio::time::timeout;
 
 const EXAMPLE: &str = "Example:
   fencegate gate --port tcp://127.0.0.1:7033 --key-file target/gate.key status
@@ -54,65 +60,61 @@ enum Command {
     Status,
     /// Raise a channel's fence to a stamp: a new holder's first act
     #[command(after_help = example("raise --channel 0 --token 34 --holder b"))]
-    Raise(Stamp),
+    Raise(orders::Stamp),
     /// Drive a channel's outputs until the window is over, raising its fence first where the stamp is higher
     #[command(after_help = example("drive --channel 0 --token 34 --holder b --value 1 --window 2s"))]
-    Drive(Drive),
+    Drive(orders::Drive),
     /// Let go of a channel's outputs and give the stamp back for good
     #[command(after_help = example("release --channel 0 --token 34 --holder b"))]
-    Release(Stamp),
+    Release(orders::Stamp),
+    /// A lease on a channel that is its own authority; prints the token that it was given
+    #[command(after_help = example("acquire --channel 3 --holder b --ttl 10s"))]
+    Acquire(orders::Acquire),
+    /// Renew a lease that the gate itself has granted: for its TTL from now
+    #[command(after_help = example("renew --channel 3 --token 34 --holder b"))]
+    Renew(orders::Stamp),
     /// Move a channel's epoch (operator), after the lock service was restored or the gate's storage was lost
     #[command(after_help = example("epoch --channel 0 --set 1"))]
-    Epoch(SetEpoch),
+    Epoch(orders::SetEpoch),
+    /// Let a channel be driven again (operator), after a fault, or after a window's end where it was provisioned so
+    #[command(after_help = example("rearm --channel 0"))]
+    Rearm(orders::Rearm),
     /// A live view on a terminal, a line for each change in a pipe; until Ctrl-C, or no answer for the timeout
     #[command(after_help = example("watch"))]
     Watch(Watch),
+    /// The last things that happened to the gate, since its boot
+    #[command(after_help = example("log --follow"))]
+    Log(log::Log),
+    /// Write a key file for one holder, or for observers, from the operator's; no gate is asked
+    #[command(after_help = "Examples:
+  fencegate gate --key-file target/gate.key key --holder b --out b.key
+  fencegate gate --key-file target/gate.key key --observer --out observer.key")]
+    Key(key::Key),
+    /// Make a gate of a blank board on a point-to-point line, its new keys in --key-file; or of a gate, --again
+    #[command(after_help = PROVISION)]
+    Provision(provision::Provision),
+    /// Make a blank spare the gate whose place it takes, with new keys in --key-file
+    #[command(after_help = REPLACE)]
+    Replace(provision::Replace),
 }
 
-/// What every command of a holder's carries.
-#[derive(Clone, Copy, Debug, clap::Args)]
-struct Stamp {
-    /// Which channel, from 0
-    #[arg(long, value_name = "N", value_parser = values::channel)]
-    channel: u8,
-    /// The token that the coordinator gave with the lease, from 1
-    #[arg(long, value_name = "N", value_parser = values::token)]
-    token: Token,
-    /// Who acquired the lease: a name, or name#instance; 1 to 16 printable ASCII characters
-    #[arg(long, value_name = "NAME")]
-    holder: HolderId,
-    /// The operator's epoch at the acquisition
-    #[arg(long, value_name = "N", value_parser = values::epoch, default_value = "0")]
-    epoch: Epoch,
-}
+const PROVISION: &str =
+    "The line has to be point to point: a blank board's key is known to everybody, and its new keys \
+travel on that line.
 
-#[derive(Debug, clap::Args)]
-struct Drive {
-    #[command(flatten)]
-    stamp: Stamp,
-    /// One integer for each output of the channel, applied together: 1, or 1,0
-    #[arg(long, value_name = "VALUES", value_parser = values::values)]
-    value: Values,
-    /// What was left of the lease's window when this command was started
-    #[arg(long, value_name = DURATION, value_parser = units::has)]
-    window: Option<Duration>,
-    /// The end of the lease's window on this machine's boot-time clock (in /proc/uptime's terms): 1234.5s
-    #[arg(long, value_name = DURATION, value_parser = units::has)]
-    deadline: Option<Duration>,
-}
+Examples:
+  fencegate gate provision --example > gate.toml
+  fencegate gate --port /dev/ttyACM0 --key-file new.key provision --config gate.toml
+  fencegate gate --port /dev/ttyACM0 --key-file gate.key provision --again --config gate.toml";
 
-#[derive(Clone, Copy, Debug, clap::Args)]
-struct SetEpoch {
-    /// Which channel, from 0
-    #[arg(long, value_name = "N", value_parser = values::channel)]
-    channel: u8,
-    /// The new epoch, above the channel's
-    #[arg(long, value_name = "N", value_parser = values::epoch)]
-    set: Epoch,
-    /// The token that the new epoch's tokens must exceed
-    #[arg(long, value_name = "TOKEN", value_parser = units::parse_count, default_value = "0")]
-    floor: u64,
-}
+const REPLACE: &str = "The spare gets the old gate's identity, root and operator's key in a new instance: what was \
+recorded of the old one convinces nobody, and every single holder's and observer's key file must be issued anew (`key`).
+
+The floor must not be below the last token that was used under the epoch, or a stale holder gets in. Where nobody knows \
+that token, give an epoch above any that the old gate ever had.
+
+Example:
+  fencegate gate --port /dev/ttyACM0 --key-file spare.key replace --old gate.key --config gate.toml --epoch 2";
 
 #[derive(Clone, Copy, Debug, clap::Args)]
 struct Watch {
@@ -124,141 +126,41 @@ struct Watch {
 impl Args {
     pub(super) fn run(self, started: Instant) -> Result<Outcome, Failure> {
         let Self { port, key_file, timeout, json, command } = self;
-        let port = port.ok_or_else(|| Failure::input("port: missing; add --port <PORT>"))?;
+        if matches!(&command, Command::Provision(provision) if provision.is_example()) {
+            output::print(config::EXAMPLE)?;
+            return Ok(Outcome::Yes);
+        }
+        let is_asked = !matches!(command, Command::Key(_));
+        if is_asked && port.is_none() {
+            return Err(Failure::input("port: missing; add --port <PORT>"));
+        }
         let path = key_file.ok_or_else(|| Failure::input("key_file: missing; add --key-file <FILE>"))?;
         if timeout.is_zero() {
             return Err(Failure::input("timeout_us: `--timeout`: nothing can be done in no time"));
         }
-        let keys = KeyFile::read(&path).map_err(|error| Failure::input(format_args!("key_file: {error}")))?;
-        let session = Session { port, keys, started, timeout, json };
-        session.give_up(started)?;
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| Failure::new(3, format_args!("no connection: {error}")))?;
-        let outcome = runtime.block_on(command.run(&session));
-        runtime.shutdown_background(); // a name that is still being looked up holds nobody up
-        outcome
-    }
-}
-
-impl Drive {
-    /// The end of the holder's window, and how long it is from the start of this command.
-    fn lease(&self, started: Instant) -> Result<(Deadline, Duration), Failure> {
-        match (self.window, self.deadline) {
-            (Some(_), Some(_)) => {
-                Err(Failure::input("window_us, deadline_us: one of `--window` and `--deadline`, and not both"))
-            }
-            (Some(window), None) if window.is_zero() => {
-                Err(Failure::input("window_us: `--window`: nothing is left of the lease"))
-            }
-            (Some(window), None) => match Deadline::after(started, window) {
-                Some(end) => Ok((end, window)),
-                None => Err(Failure::input("window_us: `--window`: it ends after the clock does")),
-            },
-            // One that is over goes to the gate all the same: its refusal may name a stamp that has come since.
-            (None, Some(deadline)) => {
-                let end = Deadline::at(Instant::from_micros(deadline.as_micros()));
-                Ok((end, end.left(started)))
-            }
-            (None, None) => Err(Failure::input("window_us: missing; add --window <DURATION> or --deadline <DURATION>")),
-        }
-    }
-}
-
-impl Stamp {
-    fn role(&self) -> Role {
-        Role::Holder(self.holder)
-    }
-
-    fn grant(&self) -> (Epoch, Token) {
-        (self.epoch, self.token)
-    }
-}
-
-impl Command {
-    async fn run(self, session: &Session) -> Result<Outcome, Failure> {
-        let give_up = session.give_up(session.started)?;
-        let (channel, told, done) = match self {
-            Self::Status => return status::run(session, give_up).await,
-            Self::Watch(Watch { every }) => return watch::run(session, every).await,
-            Self::Raise(stamp) => {
-                let mut gate = session.connect(session.keys.credential(stamp.role()), give_up).await?;
-                (stamp.channel, Told::Raise(stamp.holder), gate.raise(stamp.channel, stamp.grant(), give_up).await)
-            }
-            Self::Drive(drive) => {
-                let (stamp, lease) = (drive.stamp, drive.lease(session.started)?);
-                let mut gate = session.connect(session.keys.credential(stamp.role()), give_up).await?;
-                let done = gate.drive(stamp.channel, stamp.grant(), drive.value, lease, give_up).await;
-                (stamp.channel, Told::Drive(stamp.holder), done)
-            }
-            Self::Release(stamp) => {
-                let mut gate = session.connect(session.keys.credential(stamp.role()), give_up).await?;
-                (stamp.channel, Told::Release(stamp.holder), gate.release(stamp.channel, stamp.grant(), give_up).await)
-            }
-            Self::Epoch(SetEpoch { channel, set, floor }) => {
-                let mut gate = session.connect(session.keys.credential(Role::Operator), give_up).await?;
-                (channel, Told::Epoch, gate.epoch(channel, set, floor, give_up).await)
-            }
+        let with = |keys| {
+            let port = port.clone().ok_or_else(|| Failure::input("port: missing; add --port <PORT>"))?;
+            let session = Session { port, keys, started, timeout, json };
+            session.give_up(started).map(|_| session)
         };
-        match done {
-            Ok(done) => answer::done(session.json, channel, told, done),
-            Err(CallError::Refused(refused)) => answer::refused(session.json, Some(channel), told, refused),
-            Err(error) => Err(session.failure(error, Some(told))),
-        }
-    }
-}
-
-/// With which gate, as whom, and for how long.
-struct Session {
-    port: Port,
-    keys: KeyFile,
-    /// When the command was started.
-    started: Instant,
-    timeout: Duration,
-    json: bool,
-}
-
-impl Session {
-    /// When what began at `from` has taken too long.
-    fn give_up(&self, from: Instant) -> Result<Deadline, Failure> {
-        Deadline::after(from, self.timeout)
-            .ok_or_else(|| Failure::input("timeout_us: `--timeout`: it ends after the clock does"))
-    }
-
-    async fn connect(&self, credential: Credential, give_up: Deadline) -> Result<GateClient<Box<dyn Line>>, Failure> {
-        let none = |why: String| Failure::new(3, format_args!("no connection to {}: {why}", self.port));
-        match timeout(give_up.left(clock::now()).into(), self.port.open()).await {
-            Ok(Ok(line)) => GateClient::new(line, credential).map_err(|error| none(error.to_string())),
-            Ok(Err(error)) => Err(none(error.to_string())),
-            Err(_elapsed) => Err(none(format!("none within {}", has(self.timeout)))),
-        }
-    }
-
-    /// What a call without an answer means; `told` if it was to change something.
-    fn failure(&self, error: CallError, told: Option<Told>) -> Failure {
-        let unknown = if told.is_some() { "; whether it was done is not known" } else { "" };
-        let port = &self.port;
-        match error {
-            CallError::NoAnswer => {
-                let why = match (&self.keys.secret, told.and_then(Told::holder)) {
-                    (Secret::Holder { holder, .. }, Some(claimed)) if claimed.name() != holder.name() => {
-                        format!("the key is {holder}'s and not {claimed}'s")
-                    }
-                    _ => "a gate is silent to a key that it does not know".to_owned(),
-                };
-                let waited = has(self.timeout);
-                Failure::new(3, format_args!("no answer from {port} within {waited}: is it there? ({why}){unknown}"))
+        let read = || KeyFile::read(&path).map_err(|error| Failure::input(format_args!("key_file: {error}")));
+        let session = || with(read()?);
+        session::block_on(async {
+            match command {
+                Command::Status => status::run(&session()?).await,
+                Command::Watch(Watch { every }) => watch::run(&session()?, every).await,
+                Command::Log(log) => log::run(&session()?, log).await,
+                Command::Raise(stamp) => Order::Raise(stamp).run(&session()?).await,
+                Command::Drive(drive) => Order::Drive(drive).run(&session()?).await,
+                Command::Release(stamp) => Order::Release(stamp).run(&session()?).await,
+                Command::Acquire(acquire) => Order::Acquire(acquire).run(&session()?).await,
+                Command::Renew(stamp) => Order::Renew(stamp).run(&session()?).await,
+                Command::Epoch(epoch) => Order::Epoch(epoch).run(&session()?).await,
+                Command::Rearm(rearm) => Order::Rearm(rearm).run(&session()?).await,
+                Command::Key(key) => key.run(&read()?, json),
+                Command::Provision(provision) => provision.run(Place { path: &path, session: &with }).await,
+                Command::Replace(replace) => replace.run(Place { path: &path, session: &with }).await,
             }
-            CallError::Line(error) => Failure::new(3, format_args!("no answer from {port}: {error}{unknown}")),
-            CallError::NotAuthentic => Failure::new(
-                4,
-                format_args!("the answer from {port} is not authentic: not made with the gate's key{unknown}"),
-            ),
-            CallError::Unexpected => {
-                Failure::new(4, format_args!("the answer from {port} is to something else: another version?{unknown}"))
-            }
-            CallError::TooLong | CallError::Refused(_) => Failure::input(error),
-        }
+        })
     }
 }

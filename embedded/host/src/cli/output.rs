@@ -49,6 +49,11 @@ impl Failure {
         Self::new(2, message)
     }
 
+    /// The exit status.
+    pub(crate) const fn status(&self) -> u8 {
+        self.status
+    }
+
     /// Prints the line. Where standard error is gone too, the status has to do.
     pub(crate) fn report(&self) {
         let _ = writeln!(anstream::stderr(), "{BAD}error:{BAD:#} {self}");
@@ -67,8 +72,11 @@ impl Display for Failure {
 }
 
 impl From<fencegate::OutOfRange> for Failure {
+    /// Names the field, and the flag that it came in by: `clock_offset_us` is `--clock-offset`.
     fn from(error: fencegate::OutOfRange) -> Self {
-        Self::input(error)
+        let (field, reason) = (error.field(), error.reason());
+        let flag = field.trim_end_matches("_us").trim_end_matches("_ppb").replace('_', "-");
+        Self::input(format_args!("{field}: `--{flag}`: {reason}"))
     }
 }
 
@@ -235,6 +243,13 @@ mod tests {
     fn a_failure_is_one_line() {
         let failure = Failure::input("ttl_us: `1\n\u{1b}[31m\u{2028}s`");
         assert_eq!(failure.to_string(), r"ttl_us: `1\n\u{1b}[31m\u{2028}s`");
+    }
+
+    #[test]
+    fn what_is_out_of_range_is_named_with_its_field_and_its_flag() {
+        let failure = Failure::from(fencegate::OutOfRange::DriftFactor).to_string();
+        assert!(failure.starts_with("drift_factor_ppb: `--drift-factor`: a drift factor "), "{failure}");
+        assert!(Failure::from(fencegate::OutOfRange::TtlTooLong).to_string().starts_with("ttl_us: `--ttl`: "));
     }
 
     #[test]

@@ -7,12 +7,15 @@ use std::fmt::Write;
 
 const EXAMPLE: &str = "Examples:
   fencegate presets
+  fencegate presets etcd
   fencegate presets --json";
 
 /// The flags of `presets`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLE)]
 pub(crate) struct Args {
+    /// Only this lock service, or this clock
+    name: Option<String>,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -20,21 +23,31 @@ pub(crate) struct Args {
 
 #[derive(Serialize)]
 struct Presets {
-    systems: &'static [&'static Preset],
-    clocks: &'static [Clock],
+    systems: Vec<&'static Preset>,
+    clocks: Vec<Clock>,
 }
 
 impl Args {
     pub(super) fn run(self) -> Result<Outcome, Failure> {
+        let is_wanted = |name: &str| self.name.as_ref().is_none_or(|wanted| wanted == name);
+        let systems: Vec<_> = PRESETS.into_iter().filter(|preset| is_wanted(preset.system)).collect();
+        let clocks: Vec<_> = CLOCKS.into_iter().filter(|clock| is_wanted(clock.clock)).collect();
+        if let (Some(name), true) = (&self.name, systems.is_empty() && clocks.is_empty()) {
+            let known: Vec<_> = PRESETS.into_iter().map(|preset| preset.system).collect();
+            return Err(Failure::input(format_args!("name: `{name}` is none of {}, or a clock", known.join(", "))));
+        }
         if self.json {
-            output::print_json(&Presets { systems: &PRESETS, clocks: &CLOCKS })?;
+            output::print_json(&Presets { systems, clocks })?;
         } else {
             let mut text = String::new();
-            for preset in PRESETS {
+            for preset in systems {
                 // Writing into a string does not fail.
                 let _ = writeln!(text, "{}", system(preset));
             }
-            output::print(text + &clocks().to_string())?;
+            if !clocks.is_empty() {
+                text += &table(&clocks).to_string();
+            }
+            output::print(text)?;
         }
         Ok(Outcome::Yes)
     }
@@ -59,10 +72,10 @@ fn default(key: &Key) -> String {
     key.default.map_or_else(|| "none".to_owned(), |value| value.to_string())
 }
 
-fn clocks() -> Table {
+fn table(clocks: &[Clock]) -> Table {
     let mut table = Table::new(true, "clocks", "how far each may be off; the drift of a lease is the sum of two");
-    for Clock { clock, drift, source } in CLOCKS {
-        table.row(clock, shown_drift(drift), source);
+    for Clock { clock, drift, source } in clocks {
+        table.row(clock, shown_drift(*drift), source);
     }
     table
 }

@@ -9,21 +9,22 @@ struct Line {
     client: Client,
     keys: crate::key::DirectionKeys,
     now: u64,
+    boot: u32,
 }
 
 const DONE: Reply = Reply::Done { record: FenceRecord::floor(Epoch(0), 0), window_left: Duration::ZERO };
 
 fn refused(reason: Reason) -> Reply {
-    Reply::Refused(Refused { reason, by: None })
+    Reply::Refused(Refused { reason, by: None, wait: Duration::ZERO })
 }
 
 impl Line {
     fn new() -> Self {
-        let ring = Keyring { root: Key::new([1; 32]), operator: Key::new([2; 32]), instance: 3 };
+        let ring = Keyring { root: Key::new([1; 32]), operator: Key::new([2; 32]), instance: 3, id: 0 };
         let role = Role::Holder(HolderId::new("a").unwrap());
-        let credential = Credential::new(GateId(*b"press-07"), role, &ring.base(role), Domain::Gate);
+        let credential = Credential::new(GateId(*b"press-07"), role, ring.id, &ring.base(role), Domain::Gate);
         let keys = credential.keys.clone();
-        Self { client: Client::new(credential, 0xfeed, Timing::default()), keys, now: 0 }
+        Self { client: Client::new(credential, 0xfeed, Timing::default()), keys, now: 0, boot: 1 }
     }
 
     fn at(&mut self, ms: u64) -> Instant {
@@ -52,7 +53,7 @@ impl Line {
     }
 
     fn answer(&mut self, ms: u64, header: Header, tick: u64, reply: Reply) {
-        let answer = Answer { challenge: Challenge { boot: 1, tick }, reply };
+        let answer = Answer { challenge: Challenge { boot: self.boot, tick }, reply };
         let (mut frame, _) = seal(&header.reply(), &self.keys.answer, &answer).unwrap();
         let len = frame.len();
         let now = self.at(ms);
@@ -140,18 +141,67 @@ fn a_gate_that_stays_busy_has_answered() {
     assert_eq!(line.poll(5_000), Output::Done(refused(Reason::Busy)));
 }
 
-#[test]
-fn a_kept_challenge_that_grew_old_is_replaced_and_a_fresh_one_is_not() {
-    let mut line = Line::new();
+/// A drive whose challenge has arrived: the header and the body that are now on the line.
+fn driving(line: &mut Line) -> (Header, Sealed) {
     line.drive(0);
     let (header, ..) = line.sent(0);
     line.answer(10, header, 7, Reply::Challenge);
-    let (header, ..) = line.sent(10);
-    line.answer(20, header, 60_000_000, refused(Reason::Replay));
-    let (header, sealed, _) = line.sent(20);
-    assert_eq!(sealed.challenge, Some(Challenge { boot: 1, tick: 60_000_000 }));
-    line.answer(30, header, 60_000_100, refused(Reason::Replay));
-    assert_eq!(line.poll(30), Output::Done(refused(Reason::Replay)), "it was fresh: the refusal is meant");
+    let (header, sealed, _) = line.sent(10);
+    (header, sealed)
+}
+
+#[test]
+fn a_challenge_that_another_hosts_newer_one_overtook_is_replaced() {
+    let mut line = Line::new();
+    let (mut header, _) = driving(&mut line);
+    for (ms, tick) in [(20, 9), (30, 12), (40, 60_000_000)] {
+        line.answer(ms, header, tick, refused(Reason::Replay));
+        let (again, sealed, _) = line.sent(ms);
+        assert_eq!(sealed.challenge, Some(Challenge { boot: 1, tick }), "the refusal brought it: no round trip more");
+        assert_eq!(window(&sealed), 2_000_000 - ms * 1_000, "the window is reckoned anew");
+        assert_ne!(again.nonce, header.nonce, "an answer to the one before is none to this");
+        header = again;
+    }
+    line.answer(50, header, 60_000_001, DONE);
+    assert_eq!(line.poll(50), Output::Done(DONE));
+}
+
+#[test]
+fn a_gate_that_has_rebooted_is_asked_again_with_a_challenge_of_its_new_boot() {
+    let mut line = Line::new();
+    let (header, sealed) = driving(&mut line);
+    assert_eq!(sealed.challenge, Some(Challenge { boot: 1, tick: 7 }));
+    line.boot = 2;
+    line.answer(900, header, 3, refused(Reason::Replay));
+    let (header, sealed, _) = line.sent(900);
+    assert_eq!(sealed.challenge, Some(Challenge { boot: 2, tick: 3 }));
+    line.answer(910, header, 4, DONE);
+    assert_eq!(line.poll(910), Output::Done(DONE));
+}
+
+#[test]
+fn a_gate_that_takes_no_challenge_has_refused() {
+    let mut line = Line::new();
+    let (mut header, _) = driving(&mut line);
+    // The second operation has all its tries again.
+    for _ in 0..2 {
+        for n in 0..u64::from(REPLAYS) {
+            line.answer(20, header, 8 + n, refused(Reason::Replay));
+            header = line.sent(20).0;
+        }
+        line.answer(30, header, 99, refused(Reason::Replay));
+        assert_eq!(line.poll(30), Output::Done(refused(Reason::Replay)), "the refusal is the answer");
+        line.drive(0);
+        header = line.sent(0).0;
+    }
+}
+
+#[test]
+fn a_refusal_that_brings_back_the_challenge_it_refuses_is_final() {
+    let mut line = Line::new();
+    let (header, _) = driving(&mut line);
+    line.answer(20, header, 7, refused(Reason::Replay));
+    assert_eq!(line.poll(20), Output::Done(refused(Reason::Replay)));
 }
 
 #[test]

@@ -11,40 +11,16 @@
 
 use core::cmp::Ordering;
 use core::hint::black_box;
-use core::ptr;
 use fencegate::{
     Admitted, Deadline, Drift, Duration, Epoch, Fence, FenceRecord, GateTiming, Holder, HolderId, Instant, Limits,
     Output, Plan, PlanInput, Proof, Stamp, Token, WindowInput,
 };
+use fencegate_bare::timer::{self, NANOSECONDS_A_TICK};
 use semihosting::println;
 
 fencegate_bare::image!(count);
 
 const ROUNDS: u32 = 10_000;
-/// The timer runs at 25 MHz.
-const NANOSECONDS_A_TICK: u64 = 40;
-
-/// A free-running timer of the MPS2 boards (CMSDK timer 0), counting down.
-mod timer {
-    const CTRL: *mut u32 = 0x4000_0000 as *mut u32;
-    const VALUE: *mut u32 = 0x4000_0004 as *mut u32;
-    const RELOAD: *mut u32 = 0x4000_0008 as *mut u32;
-
-    pub(super) fn start() {
-        // SAFETY: registers of this board, and nothing else here uses that timer.
-        unsafe {
-            super::ptr::write_volatile(RELOAD, u32::MAX);
-            super::ptr::write_volatile(VALUE, u32::MAX);
-            super::ptr::write_volatile(CTRL, 1);
-        }
-    }
-
-    pub(super) fn ticks() -> u32 {
-        // SAFETY: as above; reading has no effect.
-        u32::MAX - unsafe { super::ptr::read_volatile(VALUE) }
-    }
-}
-
 /// What the functions are called with.
 struct Inputs {
     fence: Fence,

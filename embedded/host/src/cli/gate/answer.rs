@@ -1,26 +1,36 @@
 //! What a gate did, or why it refused.
 
-use super::super::output::{self, Failure, Outcome, Table, has};
+use super::super::output::{self, Failure, Outcome, Table, has, spends};
+use super::status::values as shown;
 use fencegate::{Duration, Epoch, FenceRecord, HolderId, Limits};
 use fencegate_host::Done;
-use fencegate_wire::{Reason, Refused};
+use fencegate_wire::{Reason, Refused, Values};
 use serde::Serialize;
 
 /// What the gate was told, and in whose name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Told {
     Status,
+    Log,
     Raise(HolderId),
-    Drive(HolderId),
+    Drive(HolderId, Values),
     Release(HolderId),
+    Acquire(HolderId, Duration),
+    Renew(HolderId),
     Epoch,
+    Rearm,
+    Provision,
 }
 
 impl Told {
-    pub(super) fn holder(self) -> Option<HolderId> {
+    pub(super) const fn holder(&self) -> Option<HolderId> {
         match self {
-            Self::Raise(holder) | Self::Drive(holder) | Self::Release(holder) => Some(holder),
-            Self::Status | Self::Epoch => None,
+            Self::Raise(holder)
+            | Self::Drive(holder, _)
+            | Self::Release(holder)
+            | Self::Acquire(holder, _)
+            | Self::Renew(holder) => Some(*holder),
+            Self::Status | Self::Log | Self::Epoch | Self::Rearm | Self::Provision => None,
         }
     }
 }
@@ -34,6 +44,8 @@ struct DoneJson {
     holder: Option<HolderId>,
     #[serde(rename = "window_left_us", skip_serializing_if = "Option::is_none")]
     window_left: Option<Duration>,
+    #[serde(rename = "ttl_us", skip_serializing_if = "Option::is_none")]
+    ttl: Option<Duration>,
 }
 
 #[derive(Serialize)]
@@ -43,38 +55,57 @@ struct RefusedJson {
     epoch: Option<Epoch>,
     token: Option<u64>,
     holder: Option<HolderId>,
+    #[serde(rename = "wait_us", skip_serializing_if = "Option::is_none")]
+    wait: Option<Duration>,
 }
 
 /// Prints what was done.
 pub(super) fn done(
     json: bool,
     channel: u8,
-    told: Told,
+    told: &Told,
     Done { record, window_left }: Done,
 ) -> Result<Outcome, Failure> {
     if json {
         let FenceRecord { epoch, token, holder, .. } = record;
-        let window_left = matches!(told, Told::Drive(_)).then_some(window_left);
-        output::print_json(&DoneJson { done: true, channel, epoch, token, holder, window_left })?;
+        let window_left = matches!(told, Told::Drive(..)).then_some(window_left);
+        let ttl = match told {
+            Told::Acquire(_, ttl) => Some(*ttl),
+            _ => None,
+        };
+        output::print_json(&DoneJson { done: true, channel, epoch, token, holder, window_left, ttl })?;
     } else {
         let stands = stands(&record);
         let what = match told {
-            Told::Drive(_) if window_left.is_zero() => format!("channel {channel} was driven; its window is over"),
-            Told::Drive(_) => format!("channel {channel} is driven for another {}; {stands}", has(window_left)),
+            Told::Drive(_, values) if window_left.is_zero() => {
+                format!("channel {channel} was set to {}; its window is over", shown(values))
+            }
+            Told::Drive(_, values) => {
+                let (values, left) = (shown(values), has(window_left));
+                format!("channel {channel} is set to {values} for another {left}; {stands}")
+            }
             Told::Release(_) => format!("channel {channel} is safe; {stands}"),
-            Told::Raise(_) | Told::Epoch | Told::Status => format!("channel {channel}: {stands}"),
+            Told::Acquire(_, ttl) => {
+                format!("channel {channel}: {stands}, for {} from when this was asked", has(*ttl))
+            }
+            Told::Renew(_) => format!("channel {channel}: {stands}, for its TTL from when this was asked"),
+            Told::Rearm => format!("channel {channel} may be driven again; {stands}"),
+            Told::Raise(_) | Told::Epoch | Told::Status | Told::Log | Told::Provision => {
+                format!("channel {channel}: {stands}")
+            }
         };
         output::print(Table::new(true, "done", what))?;
     }
     Ok(Outcome::Yes)
 }
 
-/// Prints why not, and what to do about it.
+/// Prints why not, and what to do about it: what is `known` of this case, or what there is to say of the reason.
 pub(super) fn refused(
     json: bool,
     channel: Option<u8>,
-    told: Told,
-    Refused { reason, by }: Refused,
+    told: &Told,
+    Refused { reason, by, wait }: Refused,
+    known: Option<String>,
 ) -> Result<Outcome, Failure> {
     if json {
         output::print_json(&RefusedJson {
@@ -83,6 +114,7 @@ pub(super) fn refused(
             epoch: by.map(|by| by.epoch),
             token: by.map(|by| by.token),
             holder: by.and_then(|by| by.holder),
+            wait: (reason == Reason::Held).then_some(wait),
         })?;
     } else {
         let mut words = format!("{}.", reason.as_str());
@@ -90,17 +122,28 @@ pub(super) fn refused(
             words = format!("{words} Channel {channel} {}.", has_seen(&by));
         }
         let mut table = Table::new(false, "refused", words);
-        table.note(match (reason, told.holder(), by) {
+        table.note(known.unwrap_or_else(|| match (reason, told.holder(), by) {
             // Since an epoch's first raise is still to come, it is the operator's epoch that beat the stamp.
             (Reason::Stale, Some(_), Some(FenceRecord { epoch, holder: None, .. })) => format!(
                 "the operator has moved the channel to epoch {epoch}: acquire the lease anew, and pass the epoch that \
                  belongs to it (`--epoch {epoch}`)"
             ),
+            (Reason::Held, ..) => format!(
+                "the lease is over in {} at the latest if nobody renews it; a release ends it at once (its own holder \
+                 renews it, `renew`)",
+                spends(wait)
+            ),
             _ => advice(reason, told),
-        });
+        }));
         output::print(table)?;
     }
     Ok(Outcome::No)
+}
+
+/// How many values a channel takes, where another number was given.
+pub(super) fn takes(channel: u8, takes: usize, given: usize) -> String {
+    let (outputs, values) = (if takes == 1 { "output" } else { "outputs" }, if given == 1 { "was" } else { "were" });
+    format!("channel {channel} has {takes} {outputs} and takes one value for each; {given} {values} given")
 }
 
 /// Where a fence stands: `epoch 0 token 34, held by b`.
@@ -135,17 +178,34 @@ const fn is_about_stamps(reason: Reason) -> bool {
 }
 
 /// What to do about a refusal.
-fn advice(reason: Reason, told: Told) -> String {
+fn advice(reason: Reason, told: &Told) -> String {
     let text = match (reason, told) {
         (Reason::BadChannel, _) => "the gate has no such channel; `status` lists those that it has",
-        (Reason::Role, Told::Epoch) => "only the operator moves an epoch: use the key file with the operator's key",
+        (Reason::Role, Told::Epoch | Told::Rearm | Told::Provision) => {
+            "only the operator may: use the key file with the operator's key"
+        }
         (Reason::Role, _) => {
             "this key only reads: use the holder's own key file, or the operator's, which has the root"
         }
+        (Reason::Authority, Told::Acquire(..)) => {
+            "the channel's tokens come from a coordinator outside: acquire the lease there"
+        }
+        (Reason::Authority, Told::Renew(_)) => {
+            "the channel has not granted this stamp, or its tokens come from a coordinator outside: renew it there"
+        }
         (Reason::Authority, _) => "the channel grants its own leases: only a stamp that it granted is taken there",
-        (Reason::Range, _) => "each output takes one value, within the range that it was provisioned with",
+        (Reason::Range, Told::Acquire(..)) => "a TTL is at most the longest window that the gate was provisioned with",
+        (Reason::Range, Told::Drive(..)) => {
+            "each output takes one value, within the range that it was provisioned with; `status` shows the outputs"
+        }
+        (Reason::Range, Told::Provision) => {
+            "the board has not so many channels or outputs, or its firmware does not know what is asked of it"
+        }
+        (Reason::Range, _) => "the gate's firmware does not know what is asked of it: is it an older one?",
         (Reason::NotProvisioned, _) => "the gate has no keys and no channels yet: provision it",
-        (Reason::Storage, Told::Epoch) => "nothing can be stored: the flash is worn out or damaged; replace the gate",
+        (Reason::Storage, Told::Epoch | Told::Provision) => {
+            "nothing can be stored: the flash is worn out or damaged; replace the gate"
+        }
         (Reason::Storage, _) => {
             "what the channel had stored is lost: only an epoch above any ever used helps (`epoch --set N`)"
         }
@@ -164,14 +224,18 @@ fn advice(reason: Reason, told: Told) -> String {
         (Reason::Replay, _) => {
             "another request with this stamp overtook it, or it was under way too long: try again if the lease holds"
         }
+        (Reason::Expired, Told::Renew(_)) => "the lease is over: acquire a new one",
         (Reason::Expired, _) => {
             "nothing is left of the lease's window once the gate's own allowance is off: renew first"
         }
+        (Reason::Fault, Told::Rearm) => "what made the fault is still there: `status` says which it is",
         (Reason::Fault, _) => "the outputs stay safe until the fault is cured: `status` says which it is",
         (Reason::Held, _) => "somebody holds the lease: wait until it is released or over",
         (Reason::Rate, _) => "the gate was told to change too often: wait, and try again",
         (Reason::Busy, _) => "the gate may not store anything at the moment: try again",
-        (Reason::Presence, _) => "somebody has to stand beside the gate and confirm it there",
+        (Reason::Presence, _) => {
+            "a gate is provisioned again only while somebody is present at it: hold the board's presence input, and try again"
+        }
     };
     text.to_owned()
 }

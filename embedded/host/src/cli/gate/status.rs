@@ -3,18 +3,19 @@
 use super::super::output::{self, Failure, Outcome, Table, has};
 use super::Session;
 use super::answer::{self, Told, stands};
-use fencegate::{Deadline, Duration, Epoch, HolderId};
+use fencegate::{Duration, Epoch, HolderId};
 use fencegate_host::{CallError, Status};
-use fencegate_wire::{ChannelState, ChannelStatus, Counters, Fault, Reason, Values};
+use fencegate_wire::{Cause, ChannelState, ChannelStatus, Counters, Fault, Reason, Values};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 /// Asks for a gate's state and prints it.
-pub(super) async fn run(session: &Session, give_up: Deadline) -> Result<Outcome, Failure> {
+pub(super) async fn run(session: &Session) -> Result<Outcome, Failure> {
+    let give_up = session.give_up(session.started)?;
     let mut gate = session.connect(session.keys.reader(), give_up).await?;
     match gate.status(give_up).await {
         Ok(status) if session.json => output::print_json(&StatusJson::from(&status))?,
-        Ok(status) => output::print(table(&status))?,
-        Err(CallError::Refused(refused)) => return answer::refused(session.json, None, Told::Status, refused),
+        Ok(status) => output::print(table(&status, Seen::Now))?,
+        Err(CallError::Refused(refused)) => return answer::refused(session.json, None, &Told::Status, refused, None),
         Err(error) => return Err(session.failure(error, None)),
     }
     Ok(Outcome::Yes)
@@ -57,7 +58,10 @@ pub(super) struct ChannelJson<'a> {
 }
 
 impl<'a> ChannelJson<'a> {
-    pub(super) fn new(channel: u8, ChannelStatus { record, state, values, window_left }: &'a ChannelStatus) -> Self {
+    pub(super) fn new(
+        channel: u8,
+        ChannelStatus { record, state, values, window_left, .. }: &'a ChannelStatus,
+    ) -> Self {
         Self {
             channel,
             epoch: record.epoch,
@@ -94,7 +98,25 @@ pub(super) const fn fault_name(fault: Fault) -> &'static str {
     match fault {
         Fault::Clock => "clock",
         Fault::Storage => "storage",
+        Fault::Inhibited => "inhibited",
+        Fault::Feedback => "feedback",
+        Fault::Expired => "expired",
     }
+}
+
+/// What else there is to say of a channel: its fault, or why it was last let go of.
+pub(super) fn why(channel: &ChannelStatus) -> Option<String> {
+    let cause = match (channel.fault, channel.state, channel.cause) {
+        (Some(fault), ..) => return Some(format!("fault {}", fault_name(fault))),
+        (None, ChannelState::Driven, _) => return None,
+        (None, _, Cause::Boot) => "not driven since the boot",
+        (None, _, Cause::Window) => "its window ended",
+        (None, _, Cause::Raised) => "let go of for a higher stamp",
+        (None, _, Cause::Released) => "let go of by its holder",
+        (None, _, Cause::Epoch) => "let go of for a new epoch",
+        (None, _, Cause::Fault) => "let go of at a fault",
+    };
+    Some(cause.to_owned())
 }
 
 /// Values as they were typed: `1,0`.
@@ -102,33 +124,71 @@ pub(super) fn values(values: &Values) -> String {
     values.iter().map(i32::to_string).collect::<Vec<_>>().join(",")
 }
 
-pub(super) const fn state(state: ChannelState) -> &'static str {
-    match state {
+/// A state and its values for a person: an output that is held at 0 is not what one calls driven.
+pub(super) fn state(channel: &ChannelStatus) -> (&'static str, String) {
+    let word = match channel.state {
         ChannelState::Safe => "safe",
+        ChannelState::Driven if channel.values.iter().all(|value| *value == 0) => "set to",
         ChannelState::Driven => "driven",
         ChannelState::Fault => "fault",
-    }
+    };
+    (word, values(&channel.values))
 }
 
-/// A gate's state for a person.
-pub(super) fn table(status: &Status) -> Table {
-    let Status { gate, firmware, boots, channels, counters, fault } = status;
-    let word = if fault.is_some() { "fault" } else { "ready" };
-    let mut table = Table::new(fault.is_none(), word, format_args!("gate {gate}, firmware {firmware}, boot {boots}"));
+/// When a state was so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Seen {
+    /// It has just been asked for.
+    Now,
+    /// The gate has not answered since, for this long.
+    Before(Duration),
+}
+
+/// A gate's state for a person. One that is of before is not shown as if it were so now.
+pub(super) fn table(status: &Status, seen: Seen) -> Table {
+    let Status { gate, firmware, boots, mended, channels, counters, fault } = status;
+    let healthy = fault.is_none() && channels.iter().all(|channel| channel.fault.is_none());
+    let mut table = match seen {
+        Seen::Now => {
+            let word = if healthy { "ready" } else { "fault" };
+            Table::new(healthy, word, format_args!("gate {gate}, firmware {firmware}, boot {boots}"))
+        }
+        Seen::Before(silent) => {
+            let s = silent.as_micros() / 1_000_000;
+            Table::new(false, &format!("no answer for {s} s"), format_args!("gate {gate}; so it was before that"))
+        }
+    };
     for (number, channel) in channels.iter().enumerate() {
+        let (word, values) = state(channel);
+        let what = match seen {
+            Seen::Now => format!("{word:6} {values}"),
+            Seen::Before(_) => format!("was {word} {values}"),
+        };
         let mut meaning = stands(&channel.record);
-        if channel.state == ChannelState::Driven {
+        if channel.state == ChannelState::Driven && seen == Seen::Now {
             meaning = format!("{meaning}, {} left", has(channel.window_left));
         }
-        let what = format!("{:6} {}", state(channel.state), values(&channel.values));
+        if let Some(why) = why(channel) {
+            meaning = format!("{meaning}; {why}");
+        }
         table.row(&format!("channel {number}"), what, meaning);
     }
     let counted: Vec<_> = counts(counters).filter(|(_, n)| *n > 0).map(|(name, n)| format!("{name} {n}")).collect();
     if !counted.is_empty() {
         table.row("turned away", "", counted.join(", "));
     }
-    if let Some(fault) = fault {
-        table.note(fault.as_str());
+    let mut told = Vec::new();
+    for fault in fault.iter().chain(channels.iter().filter_map(|channel| channel.fault.as_ref())) {
+        if !told.contains(fault) {
+            told.push(*fault);
+            table.note(format_args!("{}: {}", fault_name(*fault), fault.as_str()));
+        }
+    }
+    if *mended > 0 {
+        let records = if *mended == 1 { "record was" } else { "records were" };
+        table.note(format_args!(
+            "{mended} {records} mended from the other copy at this boot: a power cut does that, and so does flash that wears out"
+        ));
     }
     table
 }

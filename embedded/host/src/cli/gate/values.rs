@@ -18,6 +18,8 @@ pub(super) enum BadValue {
     Value,
     /// More values than any channel has outputs.
     TooMany,
+    /// Not a channel with its epoch and floor.
+    First,
 }
 
 impl fmt::Display for BadValue {
@@ -28,6 +30,7 @@ impl fmt::Display for BadValue {
             Self::ZeroToken => f.write_str("zero is no token; a coordinator's tokens begin at 1"),
             Self::Value => f.write_str("signed integers of 32 bits, joined by commas and without spaces: 1,0"),
             Self::TooMany => write!(f, "no channel has more than {MAX_OUTPUTS} outputs"),
+            Self::First => f.write_str("a channel, its first epoch and its floor, without spaces: 0=3:500"),
         }
     }
 }
@@ -56,6 +59,22 @@ pub(super) fn values(text: &str) -> Result<Values, BadValue> {
     Ok(values)
 }
 
+/// Where a channel's fence begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct First {
+    pub(super) channel: u8,
+    pub(super) epoch: Epoch,
+    pub(super) floor: u64,
+}
+
+/// Reads `CHANNEL=EPOCH:FLOOR`.
+pub(super) fn first(text: &str) -> Result<First, BadValue> {
+    let (number, stamp) = text.split_once('=').ok_or(BadValue::First)?;
+    let (of, floor) = stamp.split_once(':').ok_or(BadValue::First)?;
+    let floor = units::parse_count(floor).map_err(BadValue::Number)?;
+    Ok(First { channel: channel(number)?, epoch: epoch(of)?, floor })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -72,6 +91,14 @@ mod tests {
         let many = ["0"; MAX_OUTPUTS].join(",");
         assert_eq!(read(&many).map(|values| values.len()), Ok(MAX_OUTPUTS));
         assert_eq!(read(&format!("{many},0")), Err(BadValue::TooMany));
+    }
+
+    #[test]
+    fn where_a_fence_begins_is_a_channel_an_epoch_and_a_floor() {
+        assert_eq!(first("2=3:500"), Ok(First { channel: 2, epoch: Epoch(3), floor: 500 }));
+        for text in ["", "2", "2=3", "2:3=5", "=:"] {
+            assert!(first(text).is_err(), "{text}");
+        }
     }
 
     #[test]

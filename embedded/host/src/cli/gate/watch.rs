@@ -5,9 +5,9 @@
 //! or the gate falls silent (a power cut), it is tried again until the timeout since the last answer is over; a gate
 //! that is back shows a higher boot count.
 
-use super::super::output::{Failure, Outcome};
+use super::super::output::{Failure, Outcome, Table};
 use super::answer::{self, Told, stands};
-use super::status::{ChannelJson, counts, fault_name, state, table, values};
+use super::status::{ChannelJson, Seen, counts, fault_name, state, table, why};
 use super::{Session, clock};
 use fencegate::{Duration, Instant};
 use fencegate_host::{CallError, Status};
@@ -17,6 +17,12 @@ use tokio::time::sleep;
 
 /// How long a line that has just broken is left alone.
 const PAUSE: std::time::Duration = std::time::Duration::from_millis(100);
+
+/// How often a window is seen to run down, and silence to last.
+const BEAT: std::time::Duration = std::time::Duration::from_millis(100);
+
+/// How long the gate may owe an answer before that is said.
+const SILENT: Duration = Duration::from_secs(1);
 
 /// Watches until Ctrl-C, until nobody reads any more, or until the gate has been silent for too long.
 pub(super) async fn run(session: &Session, every: Duration) -> Result<Outcome, Failure> {
@@ -34,17 +40,19 @@ async fn follow(session: &Session, every: Duration) -> Result<Outcome, Failure> 
     // Since when the gate has owed an answer.
     let mut asked = session.started;
     loop {
-        let failure = match session.connect(session.keys.reader(), session.give_up(asked)?).await {
+        let connected = session.connect(session.keys.reader(), session.give_up(asked)?);
+        let failure = match view.meanwhile(asked, connected).await? {
             Err(failure) => failure,
             Ok(mut gate) => loop {
-                match gate.status(session.give_up(asked)?).await {
+                match view.meanwhile(asked, gate.status(session.give_up(asked)?)).await? {
                     Ok(status) => view.show(status)?,
                     Err(CallError::Refused(refused)) => {
-                        return answer::refused(session.json, None, Told::Status, refused);
+                        return answer::refused(session.json, None, &Told::Status, refused, None);
                     }
                     Err(error) => break session.failure(error, None),
                 }
-                sleep(every.into()).await;
+                asked = clock::now();
+                view.meanwhile(asked, sleep(every.into())).await?;
                 if !view.is_read() {
                     return Ok(Outcome::Yes);
                 }
@@ -54,7 +62,7 @@ async fn follow(session: &Session, every: Duration) -> Result<Outcome, Failure> 
         if session.give_up(asked)?.is_over(clock::now()) {
             return Err(failure);
         }
-        sleep(PAUSE).await;
+        view.meanwhile(asked, sleep(PAUSE)).await?;
         if !view.is_read() {
             return Ok(Outcome::Yes);
         }
@@ -65,6 +73,10 @@ async fn follow(session: &Session, every: Duration) -> Result<Outcome, Failure> 
 struct View {
     style: Style,
     last: Option<Status>,
+    /// When that came.
+    at: Instant,
+    /// Whether the silence since has been said.
+    silent: bool,
     closed: bool,
 }
 
@@ -85,16 +97,54 @@ impl View {
             (false, true) => Style::Live(0),
             (false, false) => Style::Lines,
         };
-        Self { style, last: None, closed: false }
+        Self { style, last: None, at: clock::now(), silent: false, closed: false }
     }
 
     fn show(&mut self, status: Status) -> Result<(), Failure> {
         let written = match &mut self.style {
-            Style::Live(lines) => draw(&status, lines),
+            Style::Live(lines) => draw(&table(&status, Seen::Now), lines),
             Style::Lines => write_lines(changes(self.last.as_ref(), &status).iter().map(Change::line)),
             Style::Json => write_lines(changes(self.last.as_ref(), &status).iter().map(Change::json)),
         };
         self.last = Some(status);
+        self.at = clock::now();
+        self.silent = false;
+        self.written(written)
+    }
+
+    /// Goes on showing what is so while something else is waited for: the gate has owed an answer since `asked`.
+    async fn meanwhile<T>(&mut self, asked: Instant, work: impl Future<Output = T>) -> Result<T, Failure> {
+        let mut work = std::pin::pin!(work);
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut work => return Ok(done),
+                () = sleep(BEAT) => self.beat(asked)?,
+            }
+        }
+    }
+
+    fn beat(&mut self, asked: Instant) -> Result<(), Failure> {
+        let now = clock::now();
+        let silent = now.since(asked).unwrap_or(Duration::ZERO);
+        let is_silent = silent >= SILENT;
+        let written = match (&mut self.style, &self.last) {
+            (Style::Live(lines), Some(last)) if is_silent => draw(&table(last, Seen::Before(silent)), lines),
+            (Style::Live(lines), Some(last)) => {
+                draw(&table(&aged(last, now.since(self.at).unwrap_or_default()), Seen::Now), lines)
+            }
+            (Style::Lines | Style::Json, Some(_)) if is_silent && !self.silent => {
+                let silence = Change { at: now, what: What::Silence(silent) };
+                let line = if matches!(self.style, Style::Json) { silence.json() } else { silence.line() };
+                write_lines(std::iter::once(line))
+            }
+            _ => return Ok(()),
+        };
+        self.silent = is_silent;
+        self.written(written)
+    }
+
+    fn written(&mut self, written: io::Result<()>) -> Result<(), Failure> {
         match written {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => self.closed = true,
             Err(error) => return Err(Failure::input(format_args!("standard output: {error}"))),
@@ -111,7 +161,7 @@ impl View {
 
 /// Whether a pipe's reader is gone: without a change there is no write that would say so.
 #[cfg(unix)]
-fn is_closed(pipe: &io::Stdout) -> bool {
+pub(super) fn is_closed(pipe: &io::Stdout) -> bool {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let mut fds = [PollFd::new(pipe, PollFlags::empty())];
     let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -119,13 +169,22 @@ fn is_closed(pipe: &io::Stdout) -> bool {
 }
 
 #[cfg(not(unix))]
-fn is_closed(_: &io::Stdout) -> bool {
+pub(super) fn is_closed(_: &io::Stdout) -> bool {
     false // the next write says so
 }
 
+/// What an answer says some time after it came: its windows have run down.
+fn aged(status: &Status, by: Duration) -> Status {
+    let mut aged = status.clone();
+    for channel in &mut aged.channels {
+        channel.window_left = channel.window_left.less(by);
+    }
+    aged
+}
+
 /// Draws over the last drawing of `lines` lines. Lines are not wrapped meanwhile, or they could not be counted.
-fn draw(status: &Status, lines: &mut usize) -> io::Result<()> {
-    let text = table(status).to_string();
+fn draw(table: &Table, lines: &mut usize) -> io::Result<()> {
+    let text = table.to_string();
     let mut terminal = anstream::stdout().lock();
     let mut raw = io::stdout(); // a terminal without colour still moves its cursor
     if *lines > 0 {
@@ -159,6 +218,8 @@ enum What {
     Gate(Box<Status>),
     Channel(u8, fencegate_wire::ChannelStatus),
     Counters(Vec<(&'static str, u32)>),
+    /// The gate has owed an answer for so long.
+    Silence(Duration),
 }
 
 /// What has changed since `last`, or all of it.
@@ -172,7 +233,8 @@ fn changes(last: Option<&Status>, status: &Status) -> Vec<Change> {
     for (number, channel) in (0_u8..).zip(&status.channels) {
         let last = last.and_then(|last| last.channels.get(usize::from(number)));
         if last.is_none_or(|last| {
-            (last.record, last.state, &last.values) != (channel.record, channel.state, &channel.values)
+            (last.record, last.state, &last.values, why(last))
+                != (channel.record, channel.state, &channel.values, why(channel))
         }) {
             changes.push(What::Channel(number, channel.clone()));
         }
@@ -199,13 +261,15 @@ impl Change {
                 format!("gate {gate}: firmware {firmware}, boot {boots}, {fault}")
             }
             What::Channel(number, channel) => {
-                let (state, values) = (state(channel.state), values(&channel.values));
-                format!("channel {number}: {state} {values}, {}", stands(&channel.record))
+                let (state, values) = state(channel);
+                let why = why(channel).map_or_else(String::new, |why| format!("; {why}"));
+                format!("channel {number}: {state} {values}, {}{why}", stands(&channel.record))
             }
             What::Counters(counts) => {
                 let counts: Vec<_> = counts.iter().map(|(name, n)| format!("{name} {n}")).collect();
                 format!("turned away: {}", counts.join(", "))
             }
+            What::Silence(silent) => format!("no answer for {} s", silent.as_micros() / 1_000_000),
         };
         format!("[{:5}.{:03}] {what}", ms / 1_000, ms % 1_000)
     }
@@ -234,6 +298,7 @@ impl Change {
                     counts.iter().map(|(name, n)| ((*name).to_owned(), (*n).into())).collect();
                 line(self.at, serde_json::json!({ "counters": counts }))
             }
+            What::Silence(silent) => line(self.at, serde_json::json!({ "no_answer_us": silent })),
         }
     }
 }

@@ -1,159 +1,14 @@
-//! The gate, told as what was sent, when, and what came back.
+//! Stamps, windows and challenges, told as what was sent, when, and what came back.
 
-use super::*;
-use fencegate::{HolderId, Limits, RaiseBudget};
+mod bench;
+
+use bench::*;
+use fencegate::{Duration, Epoch, FenceRecord, Instant, Token};
+use fencegate_node::{Board, Gate, Memory, Remembered};
 use fencegate_wire::{
-    ChannelConfig, ChannelState, ChannelStatus, DirectionKeys, GateId, Key, Keyring, Nonce, OutputConfig,
+    Challenge, ChannelState, Fault, GateId, GateStatus, Header, Nonce, OutputConfig, Reason, Refused, Reply, Request,
+    Role, Sealed, seal,
 };
-
-const MS: u64 = 1_000;
-const WORST_STORE: Duration = Duration::from_millis(20);
-
-fn provisioning() -> Provisioning {
-    let output = OutputConfig { min: 0, max: 1, safe: 0 };
-    let channel = |authority, outputs| ChannelConfig {
-        authority,
-        reaction: Duration::ZERO,
-        token_jump: Limits::TOKEN_JUMP,
-        epoch: Epoch(0),
-        floor: 0,
-        outputs: core::iter::repeat_n(output, outputs).collect(),
-    };
-    Provisioning {
-        gate: GateId(*b"press-07"),
-        keys: Keyring { root: Key::new([1; 32]), operator: Key::new([2; 32]), instance: 3 },
-        drift: fencegate::Drift::from_ppm(100),
-        lateness: Duration::from_millis(5),
-        longest_window: Duration::from_secs(60),
-        raises: RaiseBudget { burst: 5, every: Duration::from_secs(10) },
-        channels: [channel(Authority::Outside, 1), channel(Authority::Own, 1), channel(Authority::Outside, 2)]
-            .into_iter()
-            .collect(),
-    }
-}
-
-/// A gate, its flash, and a cable.
-struct Bench {
-    gate: Gate,
-    now: u64,
-    nonce: u64,
-    flash: Vec<Remembered>,
-    storing: Option<u64>,
-    line: Vec<Vec<u8>>,
-}
-
-fn holder(name: &str) -> Role {
-    Role::Holder(HolderId::new(name).unwrap())
-}
-
-impl Bench {
-    fn new() -> Self {
-        let flash = vec![Remembered::Fence(FenceRecord::floor(Epoch(0), 0)); 3];
-        Self { gate: Self::boot(1, &flash, 0), now: 0, nonce: 0, flash, storing: Some(1), line: vec![] }
-    }
-
-    fn boot(boots: u32, flash: &[Remembered], now: u64) -> Gate {
-        let memory = Memory { boots, storable: true, records: flash.iter().copied().collect() };
-        let board = Board { outputs: 4, worst_store: WORST_STORE };
-        Gate::new(provisioning(), &memory, board, Instant::from_micros(now))
-    }
-
-    /// A power cut: the clock begins again, the flash stays.
-    fn power_cut(&mut self) {
-        let boots = self.gate.challenger.boot() + 1;
-        self.now = 0;
-        self.gate = Self::boot(boots, &self.flash, 0);
-    }
-
-    fn keys(role: Role) -> DirectionKeys {
-        provisioning().keys.base(role).directions(DOMAIN)
-    }
-
-    fn at(&mut self, ms: u64) {
-        self.now = self.now.max(ms * MS);
-        self.gate.poll(Instant::from_micros(self.now));
-    }
-
-    /// Seals a request with the sender's key.
-    fn seal(&mut self, role: Role, challenge: Option<Challenge>, request: Request) -> Vec<u8> {
-        self.nonce += 1;
-        let gate = provisioning().gate;
-        let header = Header { answer: false, role, key_id: 0, gate, nonce: Nonce(self.nonce.to_le_bytes()) };
-        seal(&header, &Self::keys(role).request, &Sealed { challenge, request }).unwrap().0.to_vec()
-    }
-
-    /// Puts a frame onto the line; the gate's answer, its outputs set meanwhile.
-    fn send(&mut self, role: Role, mut frame: Vec<u8>) -> Option<Answer> {
-        self.line.push(frame.clone());
-        let len = frame.len();
-        self.gate.poll(Instant::from_micros(self.now));
-        let mut step = self.gate.receive(Instant::from_micros(self.now), &mut frame[1..len - 1]);
-        if let Step::Store(pending) = step {
-            let proof = self.storing.map(|takes| {
-                self.now += takes;
-                self.flash[usize::from(pending.channel())] = Remembered::Fence(pending.record());
-                Proof::read_back(pending.record())
-            });
-            self.gate.poll(Instant::from_micros(self.now));
-            step = self.gate.stored(Instant::from_micros(self.now), pending, proof);
-        }
-        self.gate.poll(Instant::from_micros(self.now));
-        let Step::Answer(mut frame) = step else { return None };
-        let len = frame.len();
-        let unverified = Unverified::read(&mut frame[1..len - 1]).unwrap();
-        Some(unverified.verify(&Self::keys(role).answer)?.body().unwrap())
-    }
-
-    fn challenge(&mut self, role: Role) -> Challenge {
-        let frame = self.seal(role, None, Request::Challenge);
-        self.send(role, frame).unwrap().challenge
-    }
-
-    /// Asks with a fresh challenge; `None` where it was done, else why not.
-    fn ask(&mut self, role: Role, request: Request) -> Option<Reason> {
-        let challenge = self.challenge(role);
-        self.ask_with(role, challenge, request)
-    }
-
-    fn ask_with(&mut self, role: Role, challenge: Challenge, request: Request) -> Option<Reason> {
-        let frame = self.seal(role, Some(challenge), request);
-        let answer = self.send(role, frame).unwrap();
-        verdict(&answer.reply)
-    }
-
-    fn status(&mut self, channel: u8) -> ChannelStatus {
-        let frame = self.seal(Role::Observer, None, Request::Channel { channel });
-        match self.send(Role::Observer, frame).unwrap().reply {
-            Reply::Channel(status) => status,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    fn pins(&self) -> Vec<i32> {
-        self.gate.outputs().collect()
-    }
-}
-
-fn verdict(reply: &Reply) -> Option<Reason> {
-    match reply {
-        Reply::Done { .. } => None,
-        Reply::Refused(refused) => Some(refused.reason),
-        other => panic!("{other:?}"),
-    }
-}
-
-fn raise(channel: u8, token: u64) -> Request {
-    Request::Raise { channel, epoch: Epoch(0), token: Token::new(token).unwrap() }
-}
-
-fn release(channel: u8, token: u64) -> Request {
-    Request::Release { channel, epoch: Epoch(0), token: Token::new(token).unwrap() }
-}
-
-fn drive(channel: u8, token: u64, window_ms: u32, values: &[i32]) -> Request {
-    let (epoch, token, window) = (Epoch(0), Token::new(token).unwrap(), Duration::from_millis(window_ms));
-    Request::Drive { channel, epoch, token, window, values: values.iter().copied().collect() }
-}
 
 #[test]
 fn a_stale_command_bounces_and_names_what_beat_it() {
@@ -167,8 +22,8 @@ fn a_stale_command_bounces_and_names_what_beat_it() {
     let challenge = b.challenge(holder("a"));
     let late = b.seal(holder("a"), Some(challenge), drive(0, 33, 0, &[0]));
     let answer = b.send(holder("a"), late).unwrap();
-    let by = FenceRecord { epoch: Epoch(0), token: 34, holder: HolderId::new("b").ok(), released: false };
-    assert_eq!(answer.reply, Reply::Refused(Refused { reason: Reason::Stale, by: Some(by) }));
+    let by = fence(0, 34, "b");
+    assert_eq!(answer.reply, Reply::Refused(Refused { reason: Reason::Stale, by: Some(by), wait: Duration::ZERO }));
     assert_eq!(b.pins(), [1, 0, 0, 0], "B's work stands");
     b.power_cut();
     assert_eq!(b.pins(), [0, 0, 0, 0]);
@@ -184,10 +39,10 @@ fn the_window_counts_from_the_challenge_and_equality_is_expiry() {
     // w′ = 2,000,000 − ⌈100 ppm⌉ 200 − L 5,000
     let end = challenge.tick + 1_994_800;
     b.now = end - 1;
-    b.at(0);
+    b.poll();
     assert_eq!((b.pins()[0], b.status(0).window_left), (1, Duration::from_micros(1)));
     b.now = end;
-    b.at(0);
+    b.poll();
     assert_eq!((b.pins()[0], b.status(0).state), (0, ChannelState::Safe));
 }
 
@@ -311,11 +166,18 @@ fn the_first_reason_that_applies_is_given() {
         (holder("a"), drive(0, 33, 5, &[1]), Reason::Expired),
         (Role::Operator, Request::Epoch { channel: 0, epoch: Epoch(0), floor: 0 }, Reason::Stale),
         (Role::Operator, Request::Epoch { channel: 0, epoch: Epoch(65_537), floor: 0 }, Reason::Jump),
-        (Role::Operator, Request::Provision(provisioning()), Reason::Presence),
+        (Role::Operator, Request::Provision { config: provisioning().gate, channels: 1, outputs: 1 }, Reason::Range),
+        (Role::Operator, Request::SetOutput { output: 0, config: OutputConfig::switch() }, Reason::Presence),
+        (holder("a"), Request::Rearm { channel: 0 }, Reason::Role),
+        (Role::Operator, acquire(1, 1_000), Reason::Role),
+        (holder("a"), acquire(0, 1_000), Reason::Authority),
+        (holder("a"), renew(0, 33), Reason::Authority),
+        (holder("a"), acquire(1, 60_001), Reason::Range),
+        (holder("a"), acquire(1, 0), Reason::Range),
     ] {
-        let before = b.gate.counters.reasons[reason as usize];
+        let before = b.count(reason);
         assert_eq!(b.ask(role, request.clone()), Some(reason), "{request:?}");
-        assert_eq!(b.gate.counters.reasons[reason as usize], before + 1);
+        assert_eq!(b.count(reason), before + 1);
         assert_eq!(b.pins(), [1, 0, 0, 0], "a refusal moves nothing");
     }
 }
@@ -434,7 +296,8 @@ fn nothing_recorded_before_a_loss_restores_what_was_lost() {
     let mut b = Bench::new();
     let epoch = |epoch| Request::Epoch { channel: 0, epoch: Epoch(epoch), floor: 0 };
     let challenge = b.challenge(Role::Operator);
-    let unsent = b.seal(Role::Operator, Some(b.gate.challenger.last()), epoch(9));
+    let kept = b.challenge(Role::Operator);
+    let unsent = b.seal(Role::Operator, Some(kept), epoch(9));
     let recorded = b.seal(Role::Operator, Some(challenge), epoch(5));
     assert_eq!(verdict(&b.send(Role::Operator, recorded.clone()).unwrap().reply), None);
     let in_5 = |token| Request::Raise { channel: 0, epoch: Epoch(5), token: Token::new(token).unwrap() };
@@ -463,7 +326,8 @@ fn a_flash_that_cannot_be_written_takes_no_epoch_either() {
     let memory = Memory {
         boots: 1 << 31,
         storable: false,
-        records: core::iter::repeat_n(Remembered::Lost(FenceRecord::floor(Epoch(0), 0)), 3).collect(),
+        mended: 0,
+        marks: core::iter::repeat_n(Remembered::Lost(FenceRecord::floor(Epoch(0), 0)), 3).collect(),
     };
     let board = Board { outputs: 4, worst_store: WORST_STORE };
     b.gate = Gate::new(provisioning(), &memory, board, Instant::from_micros(0));
@@ -474,7 +338,7 @@ fn a_flash_that_cannot_be_written_takes_no_epoch_either() {
 #[test]
 fn a_channel_without_a_record_is_lost_storage_and_no_fresh_gate() {
     let mut b = Bench::new();
-    b.flash[0] = Remembered::Lost(FenceRecord::floor(Epoch(0), 0));
+    b.marks[0] = Remembered::Lost(FenceRecord::floor(Epoch(0), 0));
     b.power_cut();
     assert_eq!(b.status(0).state, ChannelState::Fault);
     assert_eq!(b.ask(holder("a"), raise(0, 1)), Some(Reason::Storage));
@@ -485,7 +349,7 @@ fn a_channel_without_a_record_is_lost_storage_and_no_fresh_gate() {
 fn a_clock_that_runs_backwards_makes_everything_safe() {
     let mut b = Bench::new();
     assert_eq!(b.ask(holder("a"), drive(0, 33, 10_000, &[1])), None);
-    b.gate.poll(Instant::from_micros(0));
+    b.gate.poll(Instant::from_micros(0), b.inputs);
     assert_eq!(b.pins()[0], 0);
     assert_eq!(b.ask(holder("a"), drive(0, 33, 10_000, &[1])), Some(Reason::Fault));
     assert_eq!(b.status(0).state, ChannelState::Fault);
@@ -502,13 +366,13 @@ fn noise_and_forgeries_get_no_answer() {
         assert!(b.send(holder("a"), garbled).is_none(), "byte {at}");
     }
     assert_eq!(b.pins()[0], 0);
-    let unanswered = b.gate.counters.noise + b.gate.counters.forged;
-    assert_eq!(usize::try_from(unanswered).unwrap(), frame.len() - 2);
+    let (noise, forged) = b.silent();
+    assert_eq!(usize::try_from(noise + forged).unwrap(), frame.len() - 2);
 
     // A's frame under B's name, another gate's frame, and the gate's own answer.
-    let gate = provisioning().gate;
+    let gate = provisioning().gate.gate;
     let b_claims = Header { answer: false, role: holder("b"), key_id: 0, gate, nonce: Nonce([9; 8]) };
-    let a_key = Bench::keys(holder("a")).request;
+    let a_key = b.keys(holder("a")).request;
     let body = Sealed { challenge: Some(challenge), request: drive(0, 33, 2_000, &[1]) };
     for header in [
         b_claims,
@@ -516,10 +380,10 @@ fn noise_and_forgeries_get_no_answer() {
         Header { role: holder("a"), key_id: 1, ..b_claims },
         Header { role: holder("a"), ..b_claims }.reply(),
     ] {
-        let before = b.gate.counters.forged;
+        let (_, before) = b.silent();
         let frame = seal(&header, &a_key, &body).unwrap().0.to_vec();
         assert!(b.send(holder("a"), frame).is_none(), "{header:?}");
-        assert_eq!(b.gate.counters.forged, before + 1);
+        assert_eq!(b.silent().1, before + 1);
     }
     assert_eq!(b.ask(holder("a"), drive(0, 33, 2_000, &[1])), None, "the gate goes on");
 }

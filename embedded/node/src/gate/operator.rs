@@ -1,0 +1,143 @@
+//! What the operator asks: epochs, rearming, provisioning.
+
+use super::{Asked, Decided, Denied, Gate, Guard, Life, pending};
+use crate::challenger::Used;
+use crate::pending::{Change, Mark, Step};
+use crate::store::StoreError;
+use fencegate::{Epoch, Fence, FenceRecord, Instant, Limits};
+use fencegate_wire::{Cause, Fault, Header, MAX_CHANNELS, MAX_GATE_OUTPUTS, Reason, Reply, Request, Role, What};
+
+impl Gate {
+    pub(super) fn epoch(&mut self, asked: &Asked, number: u8, epoch: Epoch, floor: u64) -> Result<Decided, Denied> {
+        let channel = self.channel(number)?;
+        if asked.header.role != Role::Operator {
+            return Err(Reason::Role.into());
+        }
+        // Above such a floor no token could follow.
+        if floor >= Limits::FIRST_TOKEN - 1 {
+            return Err(Reason::Range.into());
+        }
+        let lost = channel.is_lost();
+        if lost && (!self.storable || epoch == Epoch(0)) {
+            return Err(Reason::Storage.into());
+        }
+        if !lost {
+            let fence = Fence::new(channel.record(), Limits::default());
+            let _ = fence.raise_epoch(epoch, floor).map_err(|refused| Reason::from(refused.reason))?;
+        } else if epoch <= channel.record().epoch {
+            return Err(Reason::Stale.into());
+        }
+        let challenge = self.fresh(asked, channel.operator)?;
+        self.let_go(asked.now, number, Cause::Epoch)?;
+        self.not_busy(asked.now, None)?;
+        let mark = match &mut self.channel_mut(number)?.guard {
+            Guard::Fence(fence) => {
+                Mark::Epoch(fence.raise_epoch(epoch, floor).map_err(|refused| Reason::from(refused.reason))?)
+            }
+            Guard::Grantor(grantor) => Mark::GrantEpoch(grantor.raise_epoch(asked.now, epoch, floor)?),
+            Guard::Lost => Mark::Restore(FenceRecord::floor(epoch, floor)),
+        };
+        Ok(pending(asked, challenge, Change::Mark(number, mark)))
+    }
+
+    /// Lets a channel be driven again. What was sealed before is not done after it.
+    pub(super) fn rearm(&mut self, asked: &Asked, number: u8) -> Result<Decided, Denied> {
+        let channel = self.channel(number)?;
+        if asked.header.role != Role::Operator {
+            return Err(Reason::Role.into());
+        }
+        if channel.is_lost() {
+            return Err(Reason::Storage.into());
+        }
+        let challenge = self.fresh(asked, channel.operator)?;
+        if self.fault.is_some() || self.inputs.inhibit || self.is_astray(usize::from(number), asked.now) {
+            return Err(Reason::Fault.into());
+        }
+        let channel = self.channel_mut(number)?;
+        if channel.fault.take().is_some() {
+            self.challenger.void();
+            self.log.write(asked.now, Some(number), What::Rearmed);
+        }
+        let used = Used { tag: asked.tag, challenge };
+        Ok(Decided::Reply(self.done(asked.now, &asked.header, number, used)))
+    }
+
+    /// A piece of a provisioning: for the operator, and on a gate that is one already only with somebody beside it.
+    pub(super) fn provision(&mut self, asked: &Asked, request: Request) -> Result<Decided, Denied> {
+        if asked.header.role != Role::Operator {
+            return Err(Reason::Role.into());
+        }
+        let outputs = self.board.outputs.min(MAX_GATE_OUTPUTS);
+        let change = match request {
+            Request::SetOutput { output, config } if usize::from(output) < outputs && config.check().is_ok() => {
+                Change::Output(output, config)
+            }
+            Request::SetChannel { channel, config }
+                if usize::from(channel) < MAX_CHANNELS && config.check().is_ok() =>
+            {
+                Change::Channel(channel, config)
+            }
+            Request::Provision { config, channels, outputs }
+                if config.check().is_ok() && self.is_described(channels, outputs) =>
+            {
+                Change::Gate(config, channels, outputs)
+            }
+            _ => return Err(Reason::Range.into()),
+        };
+        if self.life == Life::Lost || !self.storable {
+            return Err(Reason::Storage.into());
+        }
+        let challenge = self.fresh(asked, self.staged.used)?;
+        self.not_busy(asked.now, None)?;
+        if self.life == Life::Gate && !self.inputs.presence {
+            return Err(Reason::Presence.into());
+        }
+        if let Change::Gate(..) = change {
+            for number in (0..).take(self.channels.len()) {
+                self.let_go(asked.now, number, Cause::Released)?;
+            }
+        }
+        Ok(pending(asked, challenge, change))
+    }
+
+    /// Whether each of so many channels and outputs has been described since the boot.
+    fn is_described(&self, channels: u8, outputs: u8) -> bool {
+        let all = |n: u8| 1_u32.checked_shl(u32::from(n)).map(|bit| bit - 1);
+        let covers = |have: u32, n: u8| all(n).is_some_and(|all| n > 0 && have & all == all);
+        covers(self.staged.channels.into(), channels) && covers(self.staged.outputs.into(), outputs)
+    }
+
+    /// Takes a piece of a provisioning that is stored, or why it is not.
+    pub(super) fn staged(
+        &mut self,
+        now: Instant,
+        header: &Header,
+        used: Used,
+        change: &Change,
+        failed: Option<StoreError>,
+    ) -> Step {
+        match failed {
+            None => {}
+            // All of it together is nothing that a gate could work with.
+            Some(StoreError::Incomplete) => return self.refuse(now, header, None, Reason::Range.into()),
+            Some(_) => {
+                self.log.write(now, None, What::Fault { fault: Fault::Storage });
+                return self.refuse(now, header, None, Reason::Storage.into());
+            }
+        }
+        match change {
+            Change::Output(output, _) => self.staged.outputs |= 1 << (output & 15),
+            Change::Channel(channel, _) => self.staged.channels |= 1 << (channel & 7),
+            Change::Gate(..) | Change::Mark(..) => {}
+        }
+        self.staged.used = Some(used);
+        let whole = matches!(change, Change::Gate(..));
+        if whole {
+            self.log.write(now, None, What::Provisioned);
+        }
+        match self.answer(now, header, Reply::Provisioned) {
+            Step::Answer(frame) if whole => Step::Restart(frame),
+            step => step,
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! What a holder asks under its stamp: raise, drive, release.
+
+use super::{Asked, Decided, Denied, Gate, Guard, pending};
+use crate::Stored;
+use crate::channel::Channel;
+use crate::pending::{Change, Drive, Mark};
+use fencegate::{Admitted, Deadline, Duration, Epoch, Instant, Pass, Stamp, Token};
+use fencegate_wire::{Authority, Cause, Challenge, Reason, Role, Values, What};
+
+impl Gate {
+    /// A raise, and a drive with what it wants.
+    pub(super) fn raise(
+        &mut self,
+        asked: &Asked,
+        number: u8,
+        epoch: Epoch,
+        token: Token,
+        drive: Option<(Duration, Values)>,
+    ) -> Result<Decided, Denied> {
+        let stamp = self.stamp(asked, number, epoch, token)?;
+        if drive.as_ref().is_some_and(|(_, values)| !self.config.accepts(usize::from(number), values)) {
+            return Err(Reason::Range.into());
+        }
+        let channel = self.channel(number)?;
+        let admitted = channel.admit(stamp)?;
+        // A new stamp begins anew.
+        let used = if matches!(admitted, Admitted::Current(_)) { channel.used } else { None };
+        let challenge = self.fresh(asked, used)?;
+        // The gate's own lease may be over although nobody else has it yet.
+        if self.channel(number)?.lease().is_some_and(|lease| lease.is_over(asked.now)) {
+            return Err(Reason::Expired.into());
+        }
+        let drive = match drive {
+            Some((window, values)) => {
+                let drive = self.drive(asked.now, number, challenge, window, values)?;
+                self.may_drive(asked.now, number, &admitted, &drive)?;
+                Some(drive)
+            }
+            None if self.fault.is_some() => return Err(Reason::Fault.into()),
+            None => None,
+        };
+        match admitted {
+            Admitted::Current(pass) => {
+                if let Some(drive) = drive {
+                    self.leaves_room_to_store(asked.now, &drive)?;
+                    self.act(asked.now, number, pass, drive)?;
+                }
+                let used = crate::challenger::Used { tag: asked.tag, challenge };
+                Ok(Decided::Reply(self.done(asked.now, &asked.header, number, used)))
+            }
+            Admitted::Raise(raise) => {
+                self.may_store(asked.now, number)?;
+                self.let_go(asked.now, number, Cause::Raised)?;
+                self.budget.spend();
+                Ok(pending(asked, challenge, Change::Mark(number, Mark::Raise(raise, drive))))
+            }
+            Admitted::Refused(refused) => Err(Reason::from(refused.reason).into()),
+        }
+    }
+
+    pub(super) fn release(&mut self, asked: &Asked, number: u8, epoch: Epoch, token: Token) -> Result<Decided, Denied> {
+        let stamp = self.stamp(asked, number, epoch, token)?;
+        let channel = self.channel(number)?;
+        let current = matches!(channel.admit(stamp)?, Admitted::Current(_));
+        let used = if current { channel.used } else { None };
+        let challenge = self.fresh(asked, used)?;
+        if current {
+            // Safe never waits: the outputs go at once, whatever becomes of the record.
+            self.let_go(asked.now, number, Cause::Released)?;
+            self.not_busy(asked.now, None)?;
+        } else {
+            // A stamp that never raised is raised and spent in one; until then the outputs are another holder's.
+            self.may_store(asked.now, number)?;
+            self.let_go(asked.now, number, Cause::Raised)?;
+            self.budget.spend();
+        }
+        let mark = match &mut self.channel_mut(number)?.guard {
+            Guard::Fence(fence) => Mark::Release(fence.release(stamp).map_err(|refused| Reason::from(refused.reason))?),
+            Guard::Grantor(grantor) => Mark::GrantRelease(grantor.release(asked.now, stamp).map_err(Denied::from)?),
+            Guard::Lost => return Err(Reason::Storage.into()),
+        };
+        Ok(pending(asked, challenge, Change::Mark(number, mark)))
+    }
+
+    /// Takes a mark that is stored.
+    pub(super) fn commit(&mut self, now: Instant, number: u8, mark: Mark, stored: &Stored) -> Result<(), Reason> {
+        let channel = self.channels.get_mut(usize::from(number)).ok_or(Reason::BadChannel)?;
+        let record = stored.fence().ok_or(Reason::Storage)?;
+        let what = match (mark, &mut channel.guard) {
+            (Mark::Raise(raise, drive), Guard::Fence(fence)) => {
+                let pass = fence.commit(raise, record).map_err(|_| Reason::Storage)?;
+                let stamp = pass.stamp();
+                let what = What::Raised { token: stamp.token.get(), holder: stamp.holder };
+                self.log.write(now, Some(number), what);
+                return match drive {
+                    Some(drive) => {
+                        self.armed(number)?;
+                        self.act(now, number, pass, drive)
+                    }
+                    None => Ok(()),
+                };
+            }
+            (Mark::Release(release), Guard::Fence(fence)) => {
+                fence.commit_release(release, record).map_err(|_| Reason::Storage)?;
+                released(channel)
+            }
+            (Mark::Epoch(epoch), Guard::Fence(fence)) => {
+                fence.commit_epoch(epoch, record).map_err(|_| Reason::Storage)?;
+                What::Epoch { epoch: channel.record().epoch }
+            }
+            (Mark::Restore(_), Guard::Lost) => {
+                channel.restore(record);
+                What::Epoch { epoch: channel.record().epoch }
+            }
+            (mark, Guard::Grantor(grantor)) => {
+                let grant = stored.grant().ok_or(Reason::Storage)?;
+                match mark {
+                    Mark::Grant(granting) => {
+                        let granted = grantor.commit(now, granting, grant).map_err(|_| Reason::Storage)?;
+                        What::Granted { token: granted.stamp.token.get(), holder: granted.stamp.holder }
+                    }
+                    Mark::GrantRelease(release) => {
+                        grantor.commit_release(now, release, grant).map_err(|_| Reason::Storage)?;
+                        released(channel)
+                    }
+                    Mark::GrantEpoch(epoch) => {
+                        grantor.commit_epoch(now, epoch, grant).map_err(|_| Reason::Storage)?;
+                        What::Epoch { epoch: channel.record().epoch }
+                    }
+                    _ => return Err(Reason::Storage),
+                }
+            }
+            _ => return Err(Reason::Storage),
+        };
+        self.log.write(now, Some(number), what);
+        Ok(())
+    }
+
+    /// The stamp of a holder's request, once channel, role and authority are right.
+    pub(super) fn stamp(&self, asked: &Asked, number: u8, epoch: Epoch, token: Token) -> Result<Stamp, Reason> {
+        let channel = self.channel(number)?;
+        let Role::Holder(holder) = asked.header.role else { return Err(Reason::Role) };
+        let granted = channel.record();
+        if self.is_own(number) && (epoch, token.get()) > (granted.epoch, granted.token) {
+            return Err(Reason::Authority);
+        }
+        Ok(Stamp { epoch, token, holder })
+    }
+
+    /// A drive's deadline: counted from when its challenge was issued, and no later than a lease of the gate's own ends.
+    fn drive(
+        &self,
+        now: Instant,
+        number: u8,
+        challenge: Challenge,
+        window: Duration,
+        values: Values,
+    ) -> Result<Drive, Reason> {
+        let timing = self.config.timing(usize::from(number)).ok_or(Reason::Expired)?;
+        let left = timing.window(window).ok().flatten().ok_or(Reason::Expired)?;
+        let mut end = Deadline::after(Instant::from_micros(challenge.tick), left).ok_or(Reason::Expired)?;
+        if let Some(lease) = self.channel(number)?.lease() {
+            let taken = timing.lateness.checked_add(timing.reaction).ok_or(Reason::Expired)?;
+            let last = lease.instant().as_micros().saturating_sub(taken.as_micros());
+            end = end.min(Deadline::at(Instant::from_micros(last)));
+        }
+        if end.is_over(now) { Err(Reason::Expired) } else { Ok(Drive { deadline: end, values }) }
+    }
+
+    /// Whether nothing but the budget stands against this drive: no fault, and each output's least time.
+    fn may_drive(&self, now: Instant, number: u8, admitted: &Admitted, drive: &Drive) -> Result<(), Reason> {
+        self.armed(number)?;
+        let channel = self.channel(number)?;
+        // A raise lets go of the outputs first: what is on then goes off now, and its least off time begins.
+        let raises = matches!(admitted, Admitted::Raise(_)) && channel.is_driven();
+        let span = self.config.span(usize::from(number));
+        let lines = self.lines.get(span.clone()).unwrap_or_default();
+        let outputs = self.config.outputs.get(span).unwrap_or_default();
+        let may = lines.iter().zip(outputs).zip(&drive.values).all(|((line, config), value)| {
+            let mut line = *line;
+            if raises {
+                line.set(config, config.safe, now);
+            }
+            line.may_become(config, *value, now)
+        });
+        match (may, channel.is_letting_go()) {
+            (false, _) => Err(Reason::Rate),
+            (true, true) => Err(Reason::Busy),
+            (true, false) => Ok(()),
+        }
+    }
+
+    /// Whether no fault keeps the channel safe.
+    fn armed(&self, number: u8) -> Result<(), Reason> {
+        let faulty = self.fault.is_some() || self.channel(number)?.fault.is_some();
+        if faulty { Err(Reason::Fault) } else { Ok(()) }
+    }
+
+    /// Whether a mark of this channel may be stored now: within the budget, and without delaying another channel.
+    pub(super) fn may_store(&mut self, now: Instant, number: u8) -> Result<(), Reason> {
+        if !self.budget.allows(now) {
+            return Err(Reason::Rate);
+        }
+        self.not_busy(now, Some(number))
+    }
+
+    /// While a store waits for its turn, no drive is taken whose window is as short as a store: a holder that drives so
+    /// again and again would keep the gate busy for ever, for the operator too.
+    fn leaves_room_to_store(&self, now: Instant, drive: &Drive) -> Result<(), Reason> {
+        let wanted = self.store_wanted.is_some_and(|until| !until.is_over(now));
+        if wanted && drive.deadline.left(now) <= self.board.worst_store { Err(Reason::Busy) } else { Ok(()) }
+    }
+
+    /// The last station: the time, once more, and then the outputs.
+    fn act(&mut self, now: Instant, number: u8, pass: Pass, drive: Drive) -> Result<(), Reason> {
+        let stamp = pass.stamp();
+        let act = pass.act(now, drive.deadline).map_err(|_| Reason::Expired)?;
+        let channel = self.channel_mut(number)?;
+        let began = !channel.is_driven();
+        channel.drive(act, drive.values);
+        if began {
+            self.log.write(now, Some(number), What::Driven { token: stamp.token.get(), holder: stamp.holder });
+        }
+        Ok(())
+    }
+
+    pub(super) fn is_own(&self, number: u8) -> bool {
+        self.config.channels.get(usize::from(number)).is_some_and(|channel| channel.authority == Authority::Own)
+    }
+
+    pub(super) fn channel(&self, number: u8) -> Result<&Channel, Reason> {
+        self.channels.get(usize::from(number)).ok_or(Reason::BadChannel)
+    }
+
+    pub(super) fn channel_mut(&mut self, number: u8) -> Result<&mut Channel, Reason> {
+        self.channels.get_mut(usize::from(number)).ok_or(Reason::BadChannel)
+    }
+}
+
+fn released(channel: &Channel) -> What {
+    let record = channel.record();
+    match record.holder {
+        Some(holder) => What::Released { token: record.token, holder },
+        None => What::Epoch { epoch: record.epoch }, // a release always has a holder
+    }
+}

@@ -1,0 +1,114 @@
+//! What happens without a request: time passes, and inputs change.
+
+use super::Gate;
+use crate::channel::{Channel, Wanted};
+use crate::inputs::Inputs;
+use crate::line::on_its_way;
+use fencegate::{Duration, Instant};
+use fencegate_wire::{Cause, Fault, What};
+
+/// How often an output on its way to its safe value is set, and contacts and the inhibit are looked at, while it matters.
+const BEAT: Duration = Duration::from_millis(10);
+
+impl Gate {
+    /// Takes the inputs' levels, lets go of every channel whose window is over at `now`, and says when to call again at
+    /// the latest.
+    pub fn poll(&mut self, now: Instant, inputs: Inputs) -> Option<Instant> {
+        if self.clock.read(now).is_err() && self.fault.is_none() {
+            self.fault = Some(Fault::Clock);
+            self.log.write(now, None, What::Fault { fault: Fault::Clock });
+        }
+        self.sense(now, inputs);
+        for n in 0..self.channels.len() {
+            self.settle(now, n);
+        }
+        self.watch_contacts(now);
+        self.next(now)
+    }
+
+    /// An inhibit makes everything safe, and uses up every challenge: no command from before it is done after it.
+    fn sense(&mut self, now: Instant, inputs: Inputs) {
+        let inhibited = inputs.inhibit && !self.inputs.inhibit;
+        self.inputs = inputs;
+        if inhibited {
+            self.challenger.void();
+            self.log.write(now, None, What::Fault { fault: Fault::Inhibited });
+        }
+        if inputs.inhibit {
+            for channel in &mut self.channels {
+                channel.let_go(now, Cause::Fault);
+                channel.fault.get_or_insert(Fault::Inhibited);
+            }
+        }
+    }
+
+    /// Lets a channel go whose window is over, and sets its outputs.
+    fn settle(&mut self, now: Instant, n: usize) {
+        let Some(channel) = self.channels.get_mut(n) else { return };
+        let number = u8::try_from(n).ok();
+        if self.fault.is_some() {
+            channel.drop();
+        }
+        if channel.expire(now) {
+            if self.config.channels.get(n).is_some_and(|config| config.rearm_after_window) {
+                channel.fault.get_or_insert(Fault::Expired);
+            }
+            self.log.write(now, number, What::Ended);
+        } else if channel.warn(now, self.config.gate.warning) {
+            self.log.write(now, number, What::Warned);
+        }
+        for (i, at) in self.config.span(n).enumerate() {
+            if let (Some(config), Some(line)) = (self.config.outputs.get(at), self.lines.get_mut(at)) {
+                let value = match channel.wanted(i) {
+                    Wanted::Safe => config.safe,
+                    Wanted::Value(value) => value,
+                    Wanted::From(from, since) => {
+                        on_its_way(config, from, now.since(since).unwrap_or(config.action.time()))
+                    }
+                };
+                line.set(config, value, now);
+            }
+        }
+    }
+
+    /// A contact that does not follow its output is a fault of its channel.
+    fn watch_contacts(&mut self, now: Instant) {
+        for n in 0..self.channels.len() {
+            let astray = self.is_astray(n, now);
+            let Some(channel) = self.channels.get_mut(n) else { return };
+            if astray && channel.fault != Some(Fault::Feedback) {
+                channel.let_go(now, Cause::Fault);
+                channel.fault = Some(Fault::Feedback);
+                self.log.write(now, u8::try_from(n).ok(), What::Fault { fault: Fault::Feedback });
+                self.settle(now, n);
+            }
+        }
+    }
+
+    /// Whether a contact behind an output of this channel has not followed for too long.
+    pub(super) fn is_astray(&mut self, n: usize, now: Instant) -> bool {
+        let mut any = false;
+        for at in self.config.span(n) {
+            if let (Some(config), Some(line)) = (self.config.outputs.get(at), self.lines.get_mut(at)) {
+                any |= line.follow(config, self.inputs.is_closed(at), now);
+            }
+        }
+        any
+    }
+
+    /// When to call again at the latest.
+    fn next(&self, now: Instant) -> Option<Instant> {
+        let moving = self.channels.iter().any(|channel| channel.deadline().is_some());
+        let contacts = self.config.outputs.iter().any(|output| output.feedback.is_some());
+        let beat = (moving || contacts).then(|| now.checked_add(BEAT)).flatten();
+        let warning = self.config.gate.warning;
+        let channels = self.channels.iter().flat_map(|channel| [channel.deadline(), channel.warning(warning)]);
+        channels.chain([beat]).flatten().min()
+    }
+
+    /// When the first channel lets go or has its safe values; `None` where all have them. A hang ends no later than this
+    /// and the lateness.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.channels.iter().filter_map(Channel::deadline).min()
+    }
+}

@@ -1,0 +1,211 @@
+//! The two logs in the flash, in bytes.
+
+use core::ops::Range;
+use crc::{Digest, NoTable};
+use embedded_storage_async::nor_flash::NorFlash;
+use sequential_storage::cache::Cache;
+use sequential_storage::map::{MapConfig, MapStorage};
+
+use super::StoreError;
+use super::record::{CHECK, Key, VALUE, longest};
+
+/// Bytes of the longest key and value, rounded up to the longest word.
+const BUFFER: usize = (1 + VALUE).next_multiple_of(32);
+
+/// One of the two copies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Copy {
+    A,
+    B,
+}
+
+impl Copy {
+    pub(super) const BOTH: [Self; 2] = [Self::A, Self::B];
+
+    pub(super) const fn other(self) -> Self {
+        match self {
+            Self::A => Self::B,
+            Self::B => Self::A,
+        }
+    }
+}
+
+/// What a copy held under a key when it was last read, or what is to be written.
+#[derive(Debug)]
+pub(super) struct Slot {
+    bytes: [u8; VALUE],
+    len: usize,
+    damaged: bool,
+}
+
+impl Slot {
+    const EMPTY: Self = Self { bytes: [0; VALUE], len: 0, damaged: false };
+
+    /// The value; empty where there is none, or where it was removed.
+    pub(super) fn value(&self) -> &[u8] {
+        self.bytes.get(..self.len).unwrap_or_default()
+    }
+
+    pub(super) const fn is_missing(&self) -> bool {
+        self.len == 0 && !self.damaged
+    }
+
+    pub(super) const fn is_damaged(&self) -> bool {
+        self.damaged
+    }
+
+    /// Lets `write` fill it.
+    pub(super) fn fill(&mut self, write: impl FnOnce(&mut [u8]) -> Option<usize>) -> Result<(), StoreError> {
+        (self.len, self.damaged) = (0, false);
+        self.len = write(&mut self.bytes).ok_or(StoreError::TooLong)?;
+        Ok(())
+    }
+}
+
+/// The flash, and what was last read of each copy. It knows bytes alone, so that the log's code is there once.
+#[derive(Debug)]
+pub(super) struct Logs<F> {
+    pub(super) flash: F,
+    pub(super) a: Slot,
+    pub(super) b: Slot,
+    buffer: [u8; BUFFER],
+}
+
+impl<F: NorFlash> Logs<F> {
+    /// The log's word.
+    pub(super) const WORD: usize = if F::WRITE_SIZE > F::READ_SIZE { F::WRITE_SIZE } else { F::READ_SIZE };
+
+    // The log's records must not be torn within a word (at one-byte words acknowledged ones were), and must fit.
+    const _WORD: () = assert!(Self::WORD >= 4 && Self::WORD <= 32 && F::ERASE_SIZE >= 4 * longest(Self::WORD));
+
+    pub(super) const fn new(flash: F) -> Self {
+        let () = Self::_WORD;
+        Self { flash, a: Slot::EMPTY, b: Slot::EMPTY, buffer: [0; BUFFER] }
+    }
+
+    pub(super) const fn slot(&self, copy: Copy) -> &Slot {
+        match copy {
+            Copy::A => &self.a,
+            Copy::B => &self.b,
+        }
+    }
+
+    /// Reads what `copy` holds under `key`, past any cache, into the copy's slot.
+    pub(super) async fn fetch(&mut self, copy: Copy, key: Key) {
+        let range = self.range(copy);
+        let Self { flash, a, b, buffer } = self;
+        let slot = match copy {
+            Copy::A => a,
+            Copy::B => b,
+        };
+        (slot.len, slot.damaged) = (0, true);
+        let Ok(config) = MapConfig::try_new(range) else { return };
+        let mut map = MapStorage::<u8, _, _>::new(flash, config, Cache::new_uncached());
+        match map.fetch_item::<&[u8]>(buffer, &key.number()).await {
+            Ok(None | Some([])) => slot.damaged = false,
+            Ok(Some(value)) if key.is(value) => {
+                if let Some(bytes) = slot.bytes.get_mut(..value.len()) {
+                    bytes.copy_from_slice(value);
+                    (slot.len, slot.damaged) = (value.len(), false);
+                }
+            }
+            Ok(Some(_)) | Err(_) => {}
+        }
+    }
+
+    /// Appends what is in the slot of `from` to the log of `to`. An empty value removes the record.
+    pub(super) async fn append(&mut self, from: Copy, to: Copy, key: Key) -> Result<(), StoreError> {
+        let range = self.range(to);
+        let Self { flash, a, b, buffer } = self;
+        let value = match from {
+            Copy::A => a.value(),
+            Copy::B => b.value(),
+        };
+        let config = MapConfig::try_new(range).map_err(|_| StoreError::Flash)?;
+        let mut map = MapStorage::<u8, _, _>::new(flash, config, Cache::new_uncached());
+        map.store_item(buffer, &key.number(), &value).await.map_err(|_| StoreError::Flash)
+    }
+
+    /// A page that `copy` is to write next and that is not erased. An interrupted erase leaves one: the log takes it for
+    /// erased, or for one whose records it has still to move, and loses what it moved before.
+    pub(super) async fn half_erased(&mut self, copy: Copy) -> Result<Option<u32>, StoreError> {
+        let range = self.range(copy);
+        let size = u32::try_from(F::ERASE_SIZE).map_err(|_| StoreError::Flash)?;
+        let mut before = self.marks(range.end.saturating_sub(size)).await?;
+        for page in range.step_by(F::ERASE_SIZE) {
+            let marks = self.marks(page).await?;
+            // The one behind that which is being filled is kept erased.
+            let next = before == (true, false) || !marks.0;
+            if next && !self.is_erased(page..page.saturating_add(size)).await {
+                return Ok(Some(page));
+            }
+            before = marks;
+        }
+        Ok(None)
+    }
+
+    pub(super) async fn erase(&mut self, page: u32) -> Result<(), StoreError> {
+        let size = u32::try_from(F::ERASE_SIZE).map_err(|_| StoreError::Flash)?;
+        self.flash.erase(page, page.saturating_add(size)).await.map_err(|_| StoreError::Flash)
+    }
+
+    /// Whether the page at `start` is marked as begun, and as full: half of a marker's first byte decides, as in the log.
+    async fn marks(&mut self, start: u32) -> Result<(bool, bool), StoreError> {
+        let mut marks = [false; 2];
+        let size = F::READ_SIZE;
+        let end = u32::try_from(F::ERASE_SIZE - size).map_err(|_| StoreError::Flash)?;
+        for (mark, at) in marks.iter_mut().zip([start, start.saturating_add(end)]) {
+            let bytes = self.buffer.get_mut(..size).ok_or(StoreError::Flash)?;
+            self.flash.read(at, bytes).await.map_err(|_| StoreError::Flash)?;
+            *mark = bytes.iter().map(|byte| byte.count_zeros()).sum::<u32>() >= 4;
+        }
+        Ok((marks[0], marks[1]))
+    }
+
+    pub(super) async fn is_erased(&mut self, range: Range<u32>) -> bool {
+        self.fold(range, true, |erased, bytes| erased && bytes.iter().all(|byte| *byte == 0xff)).await == Some(true)
+    }
+
+    /// A number made of everything that the flash holds, in the upper half of what a boot counter can be.
+    pub(super) async fn fingerprint(&mut self) -> u32 {
+        let whole = 0..self.range(Copy::B).end;
+        let digest = self.fold(whole, CHECK.digest(), |mut digest, bytes| {
+            digest.update(bytes);
+            digest
+        });
+        digest.await.map_or(u32::MAX, Digest::<u32, NoTable>::finalize) | (1 << 31)
+    }
+
+    /// Folds `step` over the bytes of `range`; `None` where the flash cannot be read.
+    async fn fold<T>(&mut self, range: Range<u32>, start: T, step: impl Fn(T, &[u8]) -> T) -> Option<T> {
+        let mut value = start;
+        let mut at = range.start;
+        while at < range.end {
+            let len = (range.end - at).min(u32::try_from(BUFFER).unwrap_or(1));
+            let bytes = self.buffer.get_mut(..usize::try_from(len).ok()?)?;
+            self.flash.read(at, bytes).await.ok()?;
+            value = step(value, bytes);
+            at += len;
+        }
+        Some(value)
+    }
+
+    /// Whether two whole provisionings fit in a copy, and the marks besides: one page is always empty, and of each other
+    /// one as much may stay unused as a record is long.
+    pub(super) fn has_room(&self) -> bool {
+        let pages = self.flash.capacity() / F::ERASE_SIZE / 2;
+        let waste = if pages > 2 { longest(Self::WORD) } else { 0 };
+        pages.saturating_sub(1) * (F::ERASE_SIZE - 2 * Self::WORD - waste) >= super::record::most(Self::WORD)
+    }
+
+    /// The half of the flash that a copy has to itself.
+    pub(super) fn range(&self, copy: Copy) -> Range<u32> {
+        let erase = F::ERASE_SIZE;
+        let pages = self.flash.capacity() / erase / 2;
+        let half = u32::try_from(pages * erase).unwrap_or(0); // 0 leaves no range, which no map accepts
+        match copy {
+            Copy::A => 0..half,
+            Copy::B => half..half.saturating_mul(2),
+        }
+    }
+}

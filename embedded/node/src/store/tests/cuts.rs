@@ -1,0 +1,281 @@
+//! Power cuts: everything that a gate does, cut at every byte.
+
+use super::nor::Nor;
+use super::*;
+use crate::words::Words;
+
+/// What a gate stores at a time.
+#[derive(Clone, Debug)]
+enum Operation {
+    Mark(u8, GrantRecord),
+    /// A boot in which somebody speaks.
+    Count,
+    Provision(u8),
+}
+
+/// What a gate has been told that it stands at.
+#[derive(Clone, Debug, PartialEq)]
+struct Model {
+    variant: u8,
+    boots: u32,
+    marks: Vec<GrantRecord>,
+}
+
+impl Model {
+    fn new(variant: u8) -> Self {
+        let marks = provisioning(variant).channels.len();
+        Self { variant, boots: 1, marks: vec![GrantRecord::floor(Epoch(0), 0); marks] }
+    }
+
+    /// What it stands at after `operation`.
+    fn after(&self, operation: &Operation) -> Self {
+        let mut next = self.clone();
+        match operation {
+            Operation::Mark(channel, mark) => next.marks[usize::from(*channel)] = *mark,
+            Operation::Count => next.boots += 1,
+            Operation::Provision(variant) => {
+                next.variant = *variant;
+                let more = provisioning(*variant).channels.len().max(next.marks.len());
+                next.marks.resize(more, GrantRecord::floor(Epoch(0), 0));
+            }
+        }
+        next
+    }
+
+    /// Something that a gate does next.
+    fn operation(&self, random: &mut Random) -> Operation {
+        let channels = provisioning(self.variant).channels.len();
+        let channel = random.below(channels);
+        let at = self.marks[channel];
+        let name = HolderId::new(["a", "press-b", "sixteen-bytes-xx"][random.below(3)]).unwrap();
+        let token = at.mark.token + 1 + random.next() % [1, 1, 100, 1 << 40][random.below(4)];
+        let raised = FenceRecord { token, holder: Some(name), released: false, ..at.mark };
+        let to = match random.below(16) {
+            0 => return Operation::Provision(self.variant.wrapping_add(1 + random.next().to_le_bytes()[0] % 2)),
+            1 | 2 => return Operation::Count,
+            3 | 4 if at.mark.holder.is_some() => {
+                GrantRecord { mark: FenceRecord { released: true, ..at.mark }, ttl: Duration::ZERO }
+            }
+            5 => GrantRecord::floor(Epoch(at.mark.epoch.0 + 1), random.next() % 1_000),
+            6..=8 => GrantRecord { mark: raised, ttl: Duration::from_micros(1 + random.next() % 60_000_000) },
+            _ => GrantRecord { mark: raised, ttl: Duration::ZERO },
+        };
+        Operation::Mark(u8::try_from(channel).unwrap(), to)
+    }
+}
+
+fn run<F: Part>(store: &mut Store<F>, operation: &Operation) -> Result<(), StoreError> {
+    match operation {
+        Operation::Mark(channel, mark) => put(store, *channel, *mark),
+        // Whoever boots has booted; what is cut is the count.
+        Operation::Count => match block_on(store.boot()) {
+            Boot::Gate(_, memory) => block_on(store.count(memory.boots)),
+            other => panic!("{other:?}"),
+        },
+        Operation::Provision(variant) => provision(store, &provisioning(*variant)),
+    }
+}
+
+/// Boots, and finds a gate of which nothing is lost.
+fn found<F: Part>(chip: Chip, noise: u64, context: &str) -> (Model, Store<F>) {
+    let mut store = open::<F>(Chip { noise, ..chip });
+    let model = match block_on(store.boot()) {
+        Boot::Gate(found, memory) => {
+            let variant = found.gate.keys.id;
+            assert_eq!(found, provisioning(variant), "{context}: half of one provisioning and half of another");
+            assert!(memory.storable, "{context}");
+            let marks = (0..memory.marks.len())
+                .map(|n| trusted(&memory, n).unwrap_or_else(|| panic!("{context}: channel {n} is lost")))
+                .collect();
+            Model { variant, boots: memory.boots, marks }
+        }
+        other => panic!("{context}: {other:?}"),
+    };
+    (model, store)
+}
+
+/// Whether `later` takes nothing back that `earlier` said.
+fn assert_not_behind(later: &Model, earlier: &Model, context: &str) {
+    for (n, (later, earlier)) in later.marks.iter().zip(&earlier.marks).enumerate() {
+        let order = later.mark.order(&earlier.mark);
+        assert!(order.is_some_and(std::cmp::Ordering::is_ge), "{context}: channel {n} from {earlier:?} to {later:?}");
+    }
+    assert!(later.boots >= earlier.boots, "{context}: boot {} after {}", later.boots, earlier.boots);
+}
+
+/// Cut after `power` bytes of `operation`; whether it was done before.
+fn cut<F: Part>(chip: &Chip, from: &Model, operation: &Operation, power: usize, random: &mut Random) -> bool {
+    let to = from.after(operation);
+    let mut store = open::<F>(Chip { noise: random.next(), ..chip.clone() });
+    let _ = block_on(store.boot());
+    set_power(&mut store, power);
+    let acknowledged = run(&mut store, operation).is_ok();
+    let torn = self::chip(store);
+    let whole = torn.power > 0;
+    let context = format!("{operation:?} cut after {power}, acknowledged: {acknowledged}");
+    let is = |found: &Model, model: &Model| {
+        let channels = provisioning(model.variant).channels.len();
+        (found.variant, &found.marks[..]) == (model.variant, &model.marks[..channels])
+            && (found.boots == model.boots + 1)
+    };
+
+    // The boot that mends is itself cut, and what it says counts nevertheless.
+    let mut store = open::<F>(Chip { noise: random.next(), ..torn.clone() });
+    let again = random.below(600);
+    set_power(&mut store, again);
+    let reported = block_on(store.boot());
+    let (later, _) = found::<F>(self::chip(store), random.next(), &format!("{context}, mending cut after {again}"));
+    assert!(is(&later, &to) || !acknowledged && is(&later, from), "{context}, then {again}: {later:?}");
+    if let Boot::Gate(provisioned, memory) = reported {
+        let marks = memory.marks.iter().map(|mark| match mark {
+            Remembered::Mark(mark) => *mark,
+            Remembered::Lost(_) => GrantRecord::floor(Epoch(0), 0),
+        });
+        let earlier = Model { variant: provisioned.gate.keys.id, boots: 0, marks: marks.collect() };
+        assert_not_behind(&later, &earlier, &format!("{context}, mending cut after {again}"));
+    }
+
+    // Uncut, and once more with the weak bits read another way.
+    let (first, store) = found::<F>(torn, random.next(), &context);
+    assert!(is(&first, &to) || !acknowledged && is(&first, from), "{context}: {first:?} from {from:?} to {to:?}");
+    let (second, mut store) = found::<F>(self::chip(store), random.next(), &context);
+    assert!(is(&second, &to) || !acknowledged && is(&second, from), "{context}: {second:?}");
+    assert_not_behind(&second, &first, &context);
+
+    // It works on: counted, raised, and provisioned anew.
+    block_on(store.count(second.boots)).unwrap_or_else(|error| panic!("{context}: {error:?}"));
+    let higher = GrantRecord { mark: FenceRecord { token: second.marks[0].mark.token + 1, ..mark(1).mark }, ..mark(1) };
+    let higher = GrantRecord { mark: FenceRecord { epoch: second.marks[0].mark.epoch, ..higher.mark }, ..higher };
+    put(&mut store, 0, higher).unwrap_or_else(|error| panic!("{context}: {error:?}"));
+    let anew = random.below(4) == 0;
+    if anew {
+        provision(&mut store, &provisioning(7)).unwrap_or_else(|error| panic!("{context}: {error:?}"));
+    }
+    let (third, _) = found::<F>(self::chip(store), random.next(), &context);
+    assert_eq!(third.marks[0], higher, "{context}");
+    assert_eq!((third.variant == 7, third.boots), (anew || second.variant == 7, second.boots + 1), "{context}");
+    whole
+}
+
+fn set_power<F: Part>(store: &mut Store<F>, power: usize) {
+    // A flash is moved out and in again: a mock has nothing else to reach it by.
+    let placeholder = F::from(Chip::with_pages::<F>(0));
+    let chip: Chip = std::mem::replace(&mut store.logs.flash, placeholder).into();
+    store.logs.flash = F::from(Chip { power, ..chip });
+}
+
+/// A life of a gate through three trips round the storage, and cuts all along it.
+fn a_life_of_cuts<F: Part>() {
+    let mut random = Random(seed() ^ F::WRITE_SIZE as u64);
+    let mut chip = gate::<F>();
+    let mut model = Model::new(0);
+    let (mut operations, mut cuts) = (0_u32, 0_u32);
+    while chip.erases.iter().any(|erases| *erases < 3) {
+        let operation = model.operation(&mut random);
+        let every = soak() || random.below(60) == 0;
+        // How much there is to cut: what it takes uncut.
+        let mut store = open::<F>(Chip { noise: random.next(), ..chip.clone() });
+        let _ = block_on(store.boot());
+        let all = usize::MAX / 2;
+        set_power(&mut store, all);
+        run(&mut store, &operation).unwrap();
+        let after = self::chip(store);
+        let length = all - after.power;
+        let stride = F::WRITE_SIZE.min(4);
+        if every {
+            for power in (0..=length).step_by(if soak() { 1 } else { stride }) {
+                cut::<F>(&chip, &model, &operation, power, &mut random);
+                cuts += 1;
+            }
+        } else {
+            for _ in 0..2 {
+                cut::<F>(&chip, &model, &operation, random.below(length + 1), &mut random);
+                cuts += 1;
+            }
+        }
+        model = model.after(&operation);
+        operations += 1;
+        chip = Chip { power: usize::MAX, ..after };
+    }
+    println!("words of {}: {operations} operations, {cuts} cuts, erases {:?}", F::WRITE_SIZE, chip.erases);
+}
+
+#[test]
+fn words_of_4_lose_nothing() {
+    a_life_of_cuts::<Nor<4>>();
+}
+
+#[test]
+fn words_of_8_lose_nothing() {
+    a_life_of_cuts::<Nor<8>>();
+}
+
+#[test]
+fn words_of_16_lose_nothing() {
+    a_life_of_cuts::<Nor<16>>();
+}
+
+#[test]
+fn words_of_32_lose_nothing() {
+    a_life_of_cuts::<Nor<32>>();
+}
+
+#[test]
+fn bytes_behind_the_adapter_lose_nothing() {
+    a_life_of_cuts::<Words<Nor<1>>>();
+}
+
+/// A first provisioning: blank or a gate, and a blank board can still be made one, another one too.
+fn a_first_provisioning<F: Part>() {
+    let mut random = Random(seed());
+    let mut power = 0;
+    loop {
+        let mut store = open::<F>(Chip { noise: random.next(), ..Chip::erased::<F>() });
+        assert!(matches!(block_on(store.boot()), Boot::Blank));
+        set_power(&mut store, power);
+        let finished = provision(&mut store, &provisioning(1)).is_ok();
+        let torn = chip(store);
+        let whole = torn.power > 0;
+        let mut store = open::<F>(Chip { noise: random.next(), ..torn });
+        match block_on(store.boot()) {
+            Boot::Blank => {
+                assert!(!finished, "cut after {power}");
+                // Cut again while it is tried again, with fewer outputs and channels.
+                set_power(&mut store, random.below(3_000));
+                let again = provision(&mut store, &provisioning(0)).is_ok();
+                let mut store = open::<F>(Chip { noise: random.next(), ..chip(store) });
+                match block_on(store.boot()) {
+                    Boot::Blank => {
+                        assert!(!again);
+                        provision(&mut store, &provisioning(2)).unwrap();
+                        assert_eq!(found::<F>(chip(store), random.next(), "").0.variant, 2, "cut after {power}");
+                    }
+                    Boot::Gate(found, memory) => {
+                        assert!([0, 1].contains(&found.gate.keys.id), "cut after {power}");
+                        assert_eq!(found, provisioning(found.gate.keys.id), "cut after {power}");
+                        assert!(all_trusted(&memory) && memory.boots == 1, "cut after {power}");
+                    }
+                    Boot::Lost => panic!("cut after {power}, and again"),
+                }
+            }
+            Boot::Gate(found, memory) => {
+                assert_eq!(found, provisioning(1), "cut after {power}");
+                assert!(all_trusted(&memory) && memory.boots == 1, "cut after {power}");
+            }
+            Boot::Lost => panic!("cut after {power}"),
+        }
+        if whole {
+            break;
+        }
+        power += if soak() { 1 } else { 1 + random.below(8) };
+    }
+}
+
+#[test]
+fn a_first_provisioning_leaves_a_blank_board_or_a_gate() {
+    a_first_provisioning::<Nor<4>>();
+    a_first_provisioning::<Nor<8>>();
+    a_first_provisioning::<Nor<16>>();
+    a_first_provisioning::<Nor<32>>();
+    a_first_provisioning::<Words<Nor<1>>>();
+}

@@ -1,0 +1,229 @@
+//! A NOR flash whose power fails at any byte.
+
+use crate::words::Words;
+use embedded_storage_async::nor_flash::{ErrorType, NorFlash, NorFlashError, NorFlashErrorKind, ReadNorFlash};
+
+/// `SplitMix64` (Steele, Lea and Flood, 2014).
+#[derive(Clone)]
+pub(super) struct Random(pub(super) u64);
+
+impl Random {
+    pub(super) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `n`.
+    pub(super) fn below(&mut self, n: usize) -> usize {
+        usize::try_from(self.next() % n as u64).unwrap()
+    }
+
+    /// A byte of which each bit is set `n` times in 256.
+    fn bits(&mut self, n: usize) -> u8 {
+        (0..8).fold(0, |byte, bit| byte | u8::from(self.below(256) < n) << bit)
+    }
+}
+
+/// Bytes that an erase gets on with at a time.
+pub(super) const STEP: usize = 64;
+
+/// The bits of a flash, and its power.
+#[derive(Clone)]
+pub(super) struct Chip {
+    pub(super) bytes: Vec<u8>,
+    /// Bits that are neither programmed nor erased: each reads either way, at each boot anew, until it is erased, or
+    /// programmed to 0. To program it to 1 leaves it what it is.
+    pub(super) weak: Vec<u8>,
+    pub(super) any_weak: bool,
+    /// How weak bits read in this boot.
+    pub(super) noise: u64,
+    /// Bytes that are still written, and steps of an erase, before the power fails.
+    pub(super) power: usize,
+    /// How often each page was erased.
+    pub(super) erases: Vec<u32>,
+    pub(super) reads: usize,
+}
+
+impl Chip {
+    /// A chip as it left the factory.
+    pub(super) fn erased<F: Part>() -> Self {
+        Self::with_pages::<F>(F::PAGES)
+    }
+
+    pub(super) fn with_pages<F: Part>(pages: usize) -> Self {
+        let len = F::ERASE_SIZE * pages;
+        Self {
+            bytes: vec![0xff; len],
+            weak: vec![0; len],
+            any_weak: false,
+            noise: 0,
+            power: usize::MAX,
+            erases: vec![0; pages],
+            reads: 0,
+        }
+    }
+
+    fn spend(&mut self) -> Result<(), Dead> {
+        self.power = self.power.checked_sub(1).ok_or(Dead)?;
+        Ok(())
+    }
+
+    fn cut(&self, at: usize) -> Random {
+        Random(self.noise ^ (at as u64) << 20 ^ 0x5bd1_e995)
+    }
+
+    /// The power fails while `word` is programmed: each of its bits is done, begun or not yet begun.
+    fn tear(&mut self, at: usize, word: &[u8]) {
+        let mut random = self.cut(at);
+        self.any_weak = true;
+        for (at, byte) in (at..).zip(word) {
+            let change = self.bytes[at] & !byte;
+            let (begun, done) = (random.bits(160), random.bits(96));
+            self.bytes[at] &= !(change & begun & done);
+            self.weak[at] |= change & begun & !done;
+        }
+    }
+
+    /// The power fails while a page is erased, `done` of 256 parts of it: its bits rise together, or one after the other.
+    fn tear_page(&mut self, page: std::ops::Range<usize>, done: usize) {
+        let mut random = self.cut(page.start + done);
+        self.any_weak = true;
+        let together = random.below(2) == 0;
+        let len = page.len();
+        for (n, at) in page.enumerate() {
+            let zeros = !self.bytes[at] | self.weak[at];
+            let risen = if together { random.bits(done) } else { if n * 256 / len < done { 0xff } else { 0 } };
+            let settled = if together {
+                random.bits(done / 2)
+            } else if n * 256 / len + 16 < done {
+                0xff
+            } else {
+                0
+            };
+            self.bytes[at] |= zeros & risen;
+            self.weak[at] = zeros & risen & !settled;
+        }
+    }
+}
+
+/// What a power cut looks like to whoever is not there any more.
+#[derive(Debug)]
+pub(super) struct Dead;
+
+impl NorFlashError for Dead {
+    fn kind(&self) -> NorFlashErrorKind {
+        NorFlashErrorKind::Other
+    }
+}
+
+/// A chip with words of `WORD` bytes and pages of 4 KiB.
+pub(super) struct Nor<const WORD: usize>(Chip);
+
+impl<const WORD: usize> ErrorType for Nor<WORD> {
+    type Error = Dead;
+}
+
+impl<const WORD: usize> ReadNorFlash for Nor<WORD> {
+    const READ_SIZE: usize = 1;
+
+    async fn read(&mut self, offset: u32, bytes: &mut [u8]) -> Result<(), Dead> {
+        let chip = &mut self.0;
+        let start = offset as usize;
+        bytes.copy_from_slice(chip.bytes.get(start..start + bytes.len()).ok_or(Dead)?);
+        chip.reads += 1;
+        if chip.any_weak {
+            for (at, byte) in (start..).zip(bytes) {
+                if chip.weak[at] != 0 {
+                    *byte ^= chip.weak[at] & Random(chip.noise ^ at as u64).next().to_le_bytes()[0];
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn capacity(&self) -> usize {
+        self.0.bytes.len()
+    }
+}
+
+impl<const WORD: usize> NorFlash for Nor<WORD> {
+    const WRITE_SIZE: usize = WORD;
+    const ERASE_SIZE: usize = 4096;
+
+    async fn erase(&mut self, from: u32, to: u32) -> Result<(), Dead> {
+        let chip = &mut self.0;
+        let (from, to) = (from as usize, to as usize);
+        assert!(from.is_multiple_of(4096) && to == from + 4096 && to <= chip.bytes.len(), "a page");
+        for step in (0..4096).step_by(STEP) {
+            if chip.power == 0 {
+                chip.tear_page(from..to, step * 256 / 4096);
+            }
+            chip.spend()?;
+        }
+        chip.bytes[from..to].fill(0xff);
+        chip.weak[from..to].fill(0);
+        chip.erases[from / 4096] += 1;
+        Ok(())
+    }
+
+    async fn write(&mut self, offset: u32, bytes: &[u8]) -> Result<(), Dead> {
+        let chip = &mut self.0;
+        let start = offset as usize;
+        assert!(start.is_multiple_of(WORD) && bytes.len().is_multiple_of(WORD), "whole words");
+        assert!(start + bytes.len() <= chip.bytes.len());
+        for (at, word) in (start..).step_by(WORD).zip(bytes.chunks(WORD)) {
+            if chip.power < WORD {
+                chip.power = 0;
+                chip.tear(at, word);
+                return Err(Dead);
+            }
+            chip.power -= WORD;
+            for (at, byte) in (at..).zip(word) {
+                chip.bytes[at] &= byte;
+                chip.weak[at] &= byte;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A flash to test on.
+pub(super) trait Part: NorFlash + From<Chip> + Into<Chip> {
+    /// How many pages it has unless more are asked for.
+    const PAGES: usize;
+}
+
+impl<const WORD: usize> From<Chip> for Nor<WORD> {
+    fn from(chip: Chip) -> Self {
+        Self(chip)
+    }
+}
+
+impl<const WORD: usize> From<Nor<WORD>> for Chip {
+    fn from(nor: Nor<WORD>) -> Self {
+        nor.0
+    }
+}
+
+impl<const WORD: usize> Part for Nor<WORD> {
+    const PAGES: usize = if WORD > 8 { 6 } else { 4 };
+}
+
+impl From<Chip> for Words<Nor<1>> {
+    fn from(chip: Chip) -> Self {
+        Self(Nor(chip))
+    }
+}
+
+impl From<Words<Nor<1>>> for Chip {
+    fn from(words: Words<Nor<1>>) -> Self {
+        words.0.0
+    }
+}
+
+impl Part for Words<Nor<1>> {
+    const PAGES: usize = 4;
+}

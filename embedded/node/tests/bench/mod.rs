@@ -1,0 +1,281 @@
+//! A gate on a bench: its clock, its inputs, its flash and its cable are the test's.
+#![allow(dead_code, reason = "every test file uses a part of it")]
+
+use fencegate::{Drift, Duration, Epoch, FenceRecord, GrantRecord, HolderId, Instant, RaiseBudget, Token};
+use fencegate_node::{Board, DOMAIN, Entry, Gate, Inputs, Memory, Remembered, Step, StoreError, Stored};
+use fencegate_wire::{
+    Answer, Authority, Challenge, ChannelConfig, ChannelStatus, DirectionKeys, Event, GateConfig, GateId, GateStatus,
+    Header, Key, Keyring, Nonce, OutputConfig, Provisioning, Reason, Reply, Request, Role, Sealed, Unverified, seal,
+};
+
+/// A millisecond in microseconds.
+pub(crate) const MS: u64 = 1_000;
+/// The longest that storing an entry takes on this bench.
+pub(crate) const WORST_STORE: Duration = Duration::from_millis(20);
+
+/// Three channels: one output, one output under the gate's own authority, two outputs; ε 100 ppm, L 5 ms.
+pub(crate) fn provisioning() -> Provisioning {
+    let channel = ChannelConfig::new();
+    Provisioning {
+        gate: GateConfig {
+            gate: GateId(*b"press-07"),
+            keys: Keyring { root: Key::new([1; 32]), operator: Key::new([2; 32]), instance: 3, id: 0 },
+            drift: Drift::from_ppm(100),
+            lateness: Duration::from_millis(5),
+            longest_window: Duration::from_secs(60),
+            raises: RaiseBudget { burst: 5, every: Duration::from_secs(10) },
+            warning: Duration::ZERO,
+        },
+        channels: [
+            channel.clone(),
+            ChannelConfig { authority: Authority::Own, ..channel.clone() },
+            ChannelConfig { outputs: 2, ..channel },
+        ]
+        .into_iter()
+        .collect(),
+        outputs: core::iter::repeat_n(OutputConfig::switch(), 4).collect(),
+    }
+}
+
+/// A gate, its flash, and a cable.
+pub(crate) struct Bench {
+    pub(crate) gate: Gate,
+    /// The gate's clock.
+    pub(crate) now: u64,
+    pub(crate) inputs: Inputs,
+    /// What the next boot finds.
+    pub(crate) marks: Vec<Remembered>,
+    /// How long storing takes, or `None` where it fails.
+    pub(crate) storing: Option<u64>,
+    /// How often something was stored.
+    pub(crate) stores: u64,
+    /// Every frame that was ever put onto the line towards the gate.
+    pub(crate) line: Vec<Vec<u8>>,
+    pub(crate) provisioning: Provisioning,
+    pub(crate) boots: u32,
+    nonce: u64,
+}
+
+pub(crate) fn holder(name: &str) -> Role {
+    Role::Holder(HolderId::new(name).unwrap())
+}
+
+impl Bench {
+    pub(crate) fn new() -> Self {
+        Self::with(|_| ())
+    }
+
+    /// A gate provisioned otherwise.
+    pub(crate) fn with(change: impl FnOnce(&mut Provisioning)) -> Self {
+        let mut provisioning = provisioning();
+        change(&mut provisioning);
+        assert_eq!(provisioning.check(), Ok(()));
+        let floor = |c: &ChannelConfig| Remembered::Mark(GrantRecord::floor(c.epoch, c.floor));
+        let marks: Vec<_> = provisioning.channels.iter().map(floor).collect();
+        let gate = Self::boot(&provisioning, 1, &marks, 0);
+        Self {
+            gate,
+            now: 0,
+            inputs: Inputs::default(),
+            marks,
+            storing: Some(1),
+            stores: 0,
+            line: vec![],
+            provisioning,
+            boots: 1,
+            nonce: 0,
+        }
+    }
+
+    fn boot(provisioning: &Provisioning, boots: u32, marks: &[Remembered], now: u64) -> Gate {
+        let memory = Memory { boots, storable: true, mended: 0, marks: marks.iter().copied().collect() };
+        let board = Board { outputs: 8, worst_store: WORST_STORE };
+        Gate::new(provisioning.clone(), &memory, board, Instant::from_micros(now))
+    }
+
+    /// A power cut: the clock begins again, the flash stays.
+    pub(crate) fn power_cut(&mut self) {
+        self.boots += 1;
+        self.now = 0;
+        self.gate = Self::boot(&self.provisioning, self.boots, &self.marks, 0);
+    }
+
+    pub(crate) fn keys(&self, role: Role) -> DirectionKeys {
+        self.provisioning.gate.keys.base(role).directions(DOMAIN)
+    }
+
+    /// Lets the clock go on to `ms` since the boot.
+    pub(crate) fn at(&mut self, ms: u64) {
+        self.at_us(ms * MS);
+    }
+
+    pub(crate) fn at_us(&mut self, us: u64) {
+        self.now = self.now.max(us);
+        self.poll();
+    }
+
+    pub(crate) fn poll(&mut self) -> Option<Instant> {
+        self.gate.poll(Instant::from_micros(self.now), self.inputs)
+    }
+
+    /// Lets the clock go on to `us`, with a poll whenever the gate wants one.
+    pub(crate) fn run_to_us(&mut self, us: u64) {
+        while let Some(next) = self.poll().map(Instant::as_micros).filter(|next| *next < us) {
+            self.now = next.max(self.now + 1);
+        }
+        self.at_us(us);
+    }
+
+    pub(crate) fn header(&mut self, role: Role) -> Header {
+        self.nonce += 1;
+        let GateConfig { gate, keys, .. } = &self.provisioning.gate;
+        Header { answer: false, role, key_id: keys.id, gate: *gate, nonce: Nonce(self.nonce.to_le_bytes()) }
+    }
+
+    /// Seals a request with the sender's key.
+    pub(crate) fn seal(&mut self, role: Role, challenge: Option<Challenge>, request: Request) -> Vec<u8> {
+        let header = self.header(role);
+        seal(&header, &self.keys(role).request, &Sealed { challenge, request }).unwrap().0.to_vec()
+    }
+
+    /// Puts a frame onto the line; the gate's answer.
+    pub(crate) fn send(&mut self, role: Role, mut frame: Vec<u8>) -> Option<Answer> {
+        self.line.push(frame.clone());
+        let len = frame.len();
+        self.poll();
+        let mut step = self.gate.receive(Instant::from_micros(self.now), &mut frame[1..len - 1]);
+        if let Step::Store(pending) = step {
+            let stored = match self.storing {
+                Some(takes) => {
+                    self.now += takes;
+                    self.stores += 1;
+                    if let Entry::Mark { channel, mark } = pending.entry() {
+                        self.marks[usize::from(channel)] = Remembered::Mark(mark);
+                    }
+                    Ok(Stored::read_back(pending.entry()))
+                }
+                None => Err(StoreError::Flash),
+            };
+            self.poll();
+            step = self.gate.stored(Instant::from_micros(self.now), pending, stored);
+        }
+        self.poll();
+        let (Step::Answer(mut frame) | Step::Restart(mut frame)) = step else { return None };
+        let len = frame.len();
+        let unverified = Unverified::read(&mut frame[1..len - 1]).unwrap();
+        Some(unverified.verify(&self.keys(role).answer)?.body().unwrap())
+    }
+
+    pub(crate) fn challenge(&mut self, role: Role) -> Challenge {
+        let frame = self.seal(role, None, Request::Challenge);
+        self.send(role, frame).unwrap().challenge
+    }
+
+    /// Asks with a fresh challenge; `None` where it was done, else why not.
+    pub(crate) fn ask(&mut self, role: Role, request: Request) -> Option<Reason> {
+        let challenge = self.challenge(role);
+        self.ask_with(role, challenge, request)
+    }
+
+    pub(crate) fn ask_with(&mut self, role: Role, challenge: Challenge, request: Request) -> Option<Reason> {
+        let frame = self.seal(role, Some(challenge), request);
+        let answer = self.send(role, frame).unwrap();
+        verdict(&answer.reply)
+    }
+
+    /// Asks with a fresh challenge; the whole reply.
+    pub(crate) fn reply(&mut self, role: Role, request: Request) -> Reply {
+        let challenge = self.challenge(role);
+        let frame = self.seal(role, Some(challenge), request);
+        self.send(role, frame).unwrap().reply
+    }
+
+    pub(crate) fn read(&mut self, request: Request) -> Reply {
+        let frame = self.seal(Role::Observer, None, request);
+        self.send(Role::Observer, frame).unwrap().reply
+    }
+
+    pub(crate) fn status(&mut self, channel: u8) -> ChannelStatus {
+        match self.read(Request::Channel { channel }) {
+            Reply::Channel(status) => status,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub(crate) fn gate_status(&mut self) -> GateStatus {
+        match self.read(Request::Status) {
+            Reply::Status(status) => status,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub(crate) fn count(&mut self, reason: Reason) -> u32 {
+        match self.read(Request::Counters) {
+            Reply::Counters(counters) => counters.reasons[reason as usize],
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Noise and forgeries so far.
+    pub(crate) fn silent(&mut self) -> (u32, u32) {
+        match self.read(Request::Counters) {
+            Reply::Counters(counters) => (counters.noise, counters.forged),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Every event that is kept.
+    pub(crate) fn events(&mut self) -> Vec<Event> {
+        let mut events: Vec<Event> = vec![];
+        loop {
+            let from = events.last().map_or(0, |event| event.number + 1);
+            match self.read(Request::Log { from }) {
+                Reply::Log(more) if more.is_empty() => return events,
+                Reply::Log(more) => events.extend(more),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    pub(crate) fn pins(&self) -> Vec<i32> {
+        self.gate.outputs().collect()
+    }
+}
+
+/// `None` where it was done, else why not.
+pub(crate) fn verdict(reply: &Reply) -> Option<Reason> {
+    match reply {
+        Reply::Done { .. } | Reply::Provisioned => None,
+        Reply::Refused(refused) => Some(refused.reason),
+        other => panic!("{other:?}"),
+    }
+}
+
+pub(crate) fn fence(epoch: u32, token: u64, holder: &str) -> FenceRecord {
+    FenceRecord { epoch: Epoch(epoch), token, holder: HolderId::new(holder).ok(), released: false }
+}
+
+pub(crate) fn raise(channel: u8, token: u64) -> Request {
+    Request::Raise { channel, epoch: Epoch(0), token: Token::new(token).unwrap() }
+}
+
+pub(crate) fn release(channel: u8, token: u64) -> Request {
+    Request::Release { channel, epoch: Epoch(0), token: Token::new(token).unwrap() }
+}
+
+pub(crate) fn drive(channel: u8, token: u64, window_ms: u32, values: &[i32]) -> Request {
+    let (epoch, token, window) = (Epoch(0), Token::new(token).unwrap(), Duration::from_millis(window_ms));
+    Request::Drive { channel, epoch, token, window, values: values.iter().copied().collect() }
+}
+
+pub(crate) fn acquire(channel: u8, ttl_ms: u32) -> Request {
+    Request::Acquire { channel, ttl: Duration::from_millis(ttl_ms) }
+}
+
+pub(crate) fn renew(channel: u8, token: u64) -> Request {
+    Request::Renew { channel, epoch: Epoch(0), token: Token::new(token).unwrap() }
+}
+
+pub(crate) const fn epoch(channel: u8, epoch: u32, floor: u64) -> Request {
+    Request::Epoch { channel, epoch: Epoch(epoch), floor }
+}

@@ -1,0 +1,160 @@
+//! How a board becomes a gate, and a gate another.
+
+mod bench;
+
+use bench::*;
+use fencegate::{Duration, Instant};
+use fencegate_node::{Board, DOMAIN, Entry, Gate, Inputs, Step, StoreError, Stored};
+use fencegate_wire::{
+    Answer, BaseKey, Challenge, Fault, GateId, Header, Nonce, Provisioning, Reason, Reply, Request, Role, Sealed,
+    Unverified, seal,
+};
+
+/// A board that is no gate, and the line to it.
+struct Blank {
+    gate: Gate,
+    entries: Vec<Entry>,
+    storing: Result<(), StoreError>,
+    restarted: bool,
+    nonce: u64,
+}
+
+impl Blank {
+    fn new(lost: bool) -> Self {
+        let board = Board { outputs: 4, worst_store: WORST_STORE };
+        let gate = Gate::blank(board, lost, Instant::from_micros(0));
+        Self { gate, entries: vec![], storing: Ok(()), restarted: false, nonce: 0 }
+    }
+
+    fn reply(&mut self, role: Role, challenge: Option<Challenge>, request: Request) -> Option<Answer> {
+        self.nonce += 1;
+        let now = Instant::from_micros(self.nonce);
+        let gate = GateId::FACTORY;
+        let header = Header { answer: false, role, key_id: 0, gate, nonce: Nonce(self.nonce.to_le_bytes()) };
+        let keys = BaseKey::FACTORY.directions(DOMAIN);
+        let mut frame = seal(&header, &keys.request, &Sealed { challenge, request }).unwrap().0.to_vec();
+        let len = frame.len();
+        self.gate.poll(now, Inputs::default());
+        let mut step = self.gate.receive(now, &mut frame[1..len - 1]);
+        if let Step::Store(pending) = step {
+            let stored = self.storing.map(|()| {
+                self.entries.push(pending.entry());
+                Stored::read_back(pending.entry())
+            });
+            step = self.gate.stored(now, pending, stored);
+        }
+        self.restarted = matches!(step, Step::Restart(_));
+        let (Step::Answer(mut frame) | Step::Restart(mut frame)) = step else { return None };
+        let len = frame.len();
+        Unverified::read(&mut frame[1..len - 1]).unwrap().verify(&keys.answer)?.body()
+    }
+
+    fn ask(&mut self, request: Request) -> Option<Reason> {
+        let challenge = self.reply(Role::Operator, None, Request::Challenge).unwrap().challenge;
+        verdict(&self.reply(Role::Operator, Some(challenge), request).unwrap().reply)
+    }
+}
+
+fn last(provisioning: &Provisioning) -> Request {
+    provisioning.requests().last().unwrap()
+}
+
+#[test]
+fn a_blank_board_obeys_a_provisioning_and_nothing_else() {
+    let mut blank = Blank::new(false);
+    assert!(blank.reply(holder("a"), None, Request::Status).is_none(), "it knows one key, and one role");
+    let Reply::Status(status) = blank.reply(Role::Operator, None, Request::Status).unwrap().reply else { panic!() };
+    assert_eq!((status.channels, status.fault), (0, None));
+    for request in [raise(0, 1), drive(0, 1, 1_000, &[1]), epoch(0, 1, 0), Request::Rearm { channel: 0 }] {
+        assert_eq!(blank.ask(request), Some(Reason::NotProvisioned));
+    }
+    let whole = provisioning();
+    assert_eq!(blank.ask(last(&whole)), Some(Reason::Range), "nothing has been described yet");
+    for request in whole.requests() {
+        assert_eq!(blank.ask(request), None);
+    }
+    assert!(blank.restarted);
+    assert_eq!(blank.entries.len(), 4 + 3 + 1);
+    assert!(matches!(blank.entries.last(), Some(Entry::Gate { channels: 3, outputs: 4, .. })));
+}
+
+#[test]
+fn what_no_gate_could_work_with_is_refused() {
+    let mut blank = Blank::new(false);
+    let spoilt: [fn(&mut Provisioning); 3] =
+        [|p| p.gate.raises.burst = 0, |p| p.outputs[0].safe = 7, |p| p.channels[1].outputs = 0];
+    for spoil in spoilt {
+        let mut whole = provisioning();
+        spoil(&mut whole);
+        assert!(whole.requests().any(|request| blank.ask(request) == Some(Reason::Range)));
+        assert!(!blank.restarted);
+    }
+    let mut whole = provisioning();
+    whole.gate.longest_window = Duration::from_millis(1);
+    blank.storing = Err(StoreError::Incomplete); // what the store says of that, once it is all together
+    for request in whole.requests() {
+        assert_eq!(blank.ask(request), Some(Reason::Range));
+    }
+    let beyond = Request::SetOutput { output: 4, config: whole.outputs[0].clone() };
+    assert_eq!(blank.ask(beyond), Some(Reason::Range), "the board has four outputs");
+}
+
+#[test]
+fn a_flash_that_fails_makes_no_gate() {
+    let mut blank = Blank::new(false);
+    blank.storing = Err(StoreError::Flash);
+    for request in provisioning().requests() {
+        assert!(matches!(blank.ask(request), Some(Reason::Storage | Reason::Range)));
+        assert!(!blank.restarted);
+    }
+}
+
+#[test]
+fn a_gate_whose_provisioning_is_lost_obeys_nothing() {
+    let mut lost = Blank::new(true);
+    let Reply::Status(status) = lost.reply(Role::Operator, None, Request::Status).unwrap().reply else { panic!() };
+    assert_eq!(status.fault, Some(Fault::Storage));
+    for request in provisioning().requests().take(7) {
+        assert_eq!(lost.ask(request), Some(Reason::Storage));
+    }
+}
+
+/// A second provisioning needs the operator's key and somebody beside the board, and cannot be played back.
+#[test]
+fn a_gate_is_provisioned_anew_only_with_somebody_beside_it() {
+    let mut b = Bench::new();
+    let mut other = provisioning();
+    other.gate.keys.id = 1;
+    for request in other.requests().take(7) {
+        assert_eq!(b.ask(holder("a"), request.clone()), Some(Reason::Role));
+        assert_eq!(b.ask(Role::Operator, request), Some(Reason::Presence));
+    }
+    b.inputs.presence = true;
+    assert_eq!(b.ask(holder("a"), drive(0, 1, 60_000, &[1])), None);
+    let mut recorded = vec![];
+    for request in other.requests() {
+        let challenge = b.challenge(Role::Operator);
+        let frame = b.seal(Role::Operator, Some(challenge), request);
+        assert_eq!(b.send(Role::Operator, frame.clone()).unwrap().reply, Reply::Provisioned);
+        recorded.push(frame);
+    }
+    assert_eq!(b.pins()[0], 0, "it lets go before it restarts");
+    for frame in &recorded[..7] {
+        let reply = b.send(Role::Operator, frame.clone()).unwrap().reply;
+        assert_eq!(verdict(&reply), Some(Reason::Replay));
+    }
+}
+
+/// After a rotation the old keys open nothing.
+#[test]
+fn another_key_id_or_instance_is_a_forgery() {
+    let mut b = Bench::new();
+    let mut rotated = Bench::with(|p| {
+        p.gate.keys.id = 1;
+        p.gate.keys.instance = 4;
+    });
+    let challenge = rotated.challenge(holder("a"));
+    let frame = b.seal(holder("a"), Some(challenge), drive(0, 1, 1_000, &[1]));
+    assert!(rotated.send(holder("a"), frame).is_none());
+    assert_eq!((rotated.silent(), rotated.pins()[0]), ((0, 1), 0));
+}
