@@ -23,13 +23,10 @@ pub(crate) struct Board {
     /// The outputs, all low.
     pub(crate) outputs: [Output; outputs::COUNT],
     /// High while the emergency stop is pressed.
-    #[expect(dead_code, reason = "the gate does not ask yet")]
     pub(crate) inhibit: Inhibit,
     /// High while somebody is at the board.
-    #[expect(dead_code, reason = "the gate does not ask yet")]
     pub(crate) presence: Presence,
     /// The contacts behind the outputs.
-    #[expect(dead_code, reason = "the gate does not ask yet")]
     pub(crate) contacts: Contacts,
     /// The watchdog, not started.
     pub(crate) watchdog: Watchdog,

@@ -143,10 +143,8 @@ impl InputPin for Presence {
     }
 }
 
-#[expect(dead_code, clippy::unused_self, reason = "the gate does not ask yet")]
-impl Contacts {
-    /// Whether the contact behind an output is closed.
-    pub(crate) fn is_closed(&mut self, output: usize) -> bool {
+impl fencegate_node::Contacts for Contacts {
+    fn is_closed(&mut self, output: usize) -> bool {
         let levels = levels();
         if levels & (STUCK << output) == 0 {
             LEDS.read() & (1 << output) != 0
