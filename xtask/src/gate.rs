@@ -4,8 +4,10 @@ use crate::emulator::{Emulator, Sides, truncated};
 use crate::{firmware, setup, step, workspace};
 use anyhow::{Context, Result, bail, ensure};
 use fencegate_host::fencegate::{Deadline, Duration};
-use fencegate_host::wire::{BaseKey, Credential, Domain, GateId, Provisioning, Role};
-use fencegate_host::{CallError, Existing, GateClient, KeyFile, Secret, Status, bridge, clock, emulator, provision};
+use fencegate_host::wire::{Credential, Domain};
+use fencegate_host::{
+    CallError, Existing, GateClient, KeyFile, Secret, Status, bridge, clock, emulator, factory, provision,
+};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::{fmt, fs};
@@ -125,9 +127,10 @@ async fn provision_new(
     image: Image,
     lateness: Duration,
 ) -> Result<KeyFile> {
-    let mut provisioning = Provisioning { lateness, ..emulator()? };
+    let mut provisioning = emulator()?;
+    provisioning.gate.lateness = lateness;
     if let Some(KeyFile { gate, secret: Secret::Root(keys), .. }) = keys {
-        (provisioning.gate, provisioning.keys) = (gate, keys);
+        (provisioning.gate.gate, provisioning.gate.keys) = (gate, keys);
     }
     KeyFile::of(&provisioning, image.domain()).write(unready, Existing::Replace)?;
     provision(line, &provisioning, image.domain(), soon()?).await.context("provisioning the new gate")
@@ -165,7 +168,7 @@ impl From<anyhow::Error> for NotReady {
 
 /// Waits until the gate answers to its key, or the board says that it is none any more.
 async fn wait_for(line: &mut UnixStream, keys: &KeyFile) -> Result<(), NotReady> {
-    let factory = Credential::new(GateId::FACTORY, Role::Operator, &BaseKey::FACTORY, keys.domain);
+    let factory = factory(keys.domain);
     let give_up = soon()?;
     loop {
         let Err(error) = ask(line, keys.reader()).await? else { return Ok(()) };
@@ -180,8 +183,7 @@ async fn wait_for(line: &mut UnixStream, keys: &KeyFile) -> Result<(), NotReady>
 
 /// Whether the board was never provisioned.
 async fn is_blank(line: &mut UnixStream, image: Image) -> Result<bool> {
-    let factory = Credential::new(GateId::FACTORY, Role::Operator, &BaseKey::FACTORY, image.domain());
-    Ok(matches!(ask(line, factory).await?, Ok(Status { fault: None, .. })))
+    Ok(matches!(ask(line, factory(image.domain())).await?, Ok(Status { fault: None, .. })))
 }
 
 /// One question to whoever answers to `credential`.
