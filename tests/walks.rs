@@ -15,6 +15,7 @@ mod stores;
 mod world;
 
 use config::{Config, Fault};
+use fencegate_tests::Random;
 use message::{Destination, Message};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -26,38 +27,15 @@ const TICK_US: u64 = 10_000;
 const CLOCK_PPM: u64 = 10_000;
 const HOURS: u32 = 12;
 
-/// `SplitMix64` (Steele, Lea and Flood, 2014).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    /// A number below `n`.
-    fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
-    }
-
-    /// Whether something happens that happens once in `n` times.
-    fn once_in(&mut self, n: u64) -> bool {
-        self.below(n) == 0
-    }
-
-    /// A clock's rate for a while: its slowest, its fastest, or between.
-    fn rate(&mut self) -> u64 {
-        let most = TICK_US * CLOCK_PPM / 1_000_000;
-        TICK_US - most
-            + match self.below(4) {
-                0 => 0,
-                1 => 2 * most,
-                _ => self.below(2 * most + 1),
-            }
-    }
+/// A clock's rate for a while: its slowest, its fastest, or between.
+fn rate(random: &mut Random) -> u64 {
+    let most = TICK_US * CLOCK_PPM / 1_000_000;
+    TICK_US - most
+        + match random.below(4) {
+            0 => 0,
+            1 => 2 * most,
+            _ => random.below(2 * most + 1),
+        }
 }
 
 /// What a walk has met.
@@ -109,7 +87,7 @@ impl Walk {
         let config = config(fault);
         let mut random = Random(seed);
         let world = World::new(&config);
-        let rates = std::array::from_fn(|_| random.rate());
+        let rates = std::array::from_fn(|_| rate(&mut random));
         Self { random, config, world, rates, away: [0; 3], cut_off: [0; 3], met: Met::default(), restores }
     }
 
@@ -134,7 +112,7 @@ impl Walk {
     fn step(&mut self) {
         if self.random.once_in(500) {
             let clock = usize::try_from(self.random.below(4)).expect("four");
-            self.rates[clock] = self.random.rate();
+            self.rates[clock] = rate(&mut self.random);
         }
         let [coordinator, rates @ ..] = self.rates;
         self.world.pass(&self.config, &rates, coordinator);

@@ -1,8 +1,20 @@
 //! The harness of what crosses rooms: the shared cases, the command, and a gate in its emulator as a user starts it.
 #![forbid(unsafe_code)]
 
+mod board;
+mod host;
+mod random;
+
+pub use board::{Contact, Debugger, Monitor};
+pub use host::{Host, drive};
+pub use random::{Random, is_soak, seed};
+
+use fencegate_host::KeyFile;
+use fencegate_host::wire::Role;
 use serde_json::Value;
-use std::io::{BufRead, BufReader};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -99,7 +111,16 @@ impl EmulatedGate {
     /// # Panics
     /// Where it does not get ready.
     pub fn on(folder: tempfile::TempDir) -> Self {
-        let mut child = Self::command(&folder.path().join("gate.flash")).process_group(0).spawn().unwrap();
+        let said = File::options().create(true).append(true).open(folder.path().join("gate.said")).unwrap();
+        let mut child = Self::command(&folder.path().join("gate.flash"))
+            .arg("--panel")
+            .arg(folder.path().join("gate.panel"))
+            .arg("--monitor")
+            .arg(folder.path().join("gate.monitor"))
+            .stderr(said)
+            .process_group(0)
+            .spawn()
+            .unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let begun = Instant::now();
         let line = lines.next().expect("a line before it ends").unwrap();
@@ -152,6 +173,72 @@ impl EmulatedGate {
     /// The host and port to connect to.
     pub fn address(&self) -> &str {
         self.port.trim_start_matches("tcp://")
+    }
+
+    /// Everything that it has said on standard error since it was new: the emulator's noise, and a firmware's last
+    /// words.
+    ///
+    /// # Panics
+    /// Where that cannot be read.
+    pub fn noise(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("gate.said")).unwrap()
+    }
+
+    /// The emulator's monitor, for one at a time.
+    ///
+    /// # Panics
+    /// Where it does not answer.
+    pub fn monitor(&self) -> Monitor {
+        Monitor::at(&self.folder.path().join("gate.monitor"))
+    }
+
+    /// A debugger, which holds the board up as long as it is there.
+    ///
+    /// # Panics
+    /// Where it cannot get in.
+    pub fn debugger(&self) -> Debugger {
+        Debugger::at(&mut self.monitor(), &self.folder.path().join("gate.debugger"))
+    }
+
+    /// The outputs as the emulated hardware has them: bit n is output n.
+    ///
+    /// # Panics
+    /// Where the monitor does not show them.
+    pub fn outputs(&self) -> u32 {
+        self.monitor().outputs()
+    }
+
+    /// Presses the emergency stop, or pulls it out again.
+    pub fn press_stop(&self, pressed: bool) {
+        self.set(&format!("i{}", u8::from(pressed)));
+    }
+
+    /// Steps up to the board, or leaves it.
+    pub fn be_there(&self, there: bool) {
+        self.set(&format!("p{}", u8::from(there)));
+    }
+
+    /// Makes the contact behind an output do something.
+    pub fn contact(&self, output: u8, contact: Contact) {
+        self.set(&format!("{}{output}", contact.letter()));
+    }
+
+    /// Sets a level at the front panel; it holds when this returns.
+    fn set(&self, level: &str) {
+        let mut panel = UnixStream::connect(self.folder.path().join("gate.panel")).unwrap();
+        panel.set_read_timeout(Some(READY)).unwrap();
+        panel.write_all(level.as_bytes()).unwrap();
+        let mut answer = [0; 3];
+        panel.read_exact(&mut answer).unwrap();
+        assert_eq!(answer, format!("{level}\n").as_bytes());
+    }
+
+    /// A host on its line, without the command in between.
+    ///
+    /// # Panics
+    /// Where it cannot connect.
+    pub fn speak(&self, role: Role) -> Host {
+        Host::new(self.address(), KeyFile::read(&self.key_file()).unwrap().credential(role))
     }
 
     /// `fencegate gate … WORDS` with this gate's key.

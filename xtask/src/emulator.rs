@@ -3,10 +3,15 @@
 use crate::setup;
 use anyhow::{Context, Result, bail, ensure};
 use fencegate_host::bridge;
+use std::convert::Infallible;
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::str::FromStr;
 use std::time::Duration;
-use std::{fs, io};
+use std::{fs, io, thread};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
@@ -21,6 +26,54 @@ const PINS: &str = "xp /1wx 0x4002f004";
 /// How long the emulator may take to open its sockets, or to answer its monitor.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// Where a side of the board is let out, for one visitor at a time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Socket {
+    /// On a TCP port.
+    Tcp(SocketAddr),
+    /// On a socket in the file system.
+    File(PathBuf),
+}
+
+impl FromStr for Socket {
+    type Err = Infallible;
+
+    /// What is no address names a file.
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(text.parse().map_or_else(|_| Self::File(text.into()), Self::Tcp))
+    }
+}
+
+impl Socket {
+    /// The emulator's option for it.
+    fn option(&self) -> Result<String> {
+        let place = match self {
+            Self::Tcp(address) => format!("tcp:{address}"),
+            Self::File(path) => {
+                // The emulator removes whatever is there.
+                let taken = fs::symlink_metadata(path).is_ok_and(|there| !there.file_type().is_socket());
+                ensure!(!taken, "{} is a file of something else: name another for the socket", path.display());
+                // It runs in another folder.
+                let path = std::path::absolute(path)?;
+                let path = path.to_str().context("a socket's name is no Unicode")?;
+                format!("unix:{}", path.replace(',', ",,"))
+            }
+        };
+        Ok(format!("{place},server=on,wait=off"))
+    }
+}
+
+/// Which sides of the board are let out of the emulator, beside the serial line.
+#[derive(Clone, Debug, Default)]
+pub struct Sides {
+    /// The front panel (`embedded/firmware/mps2/src/panel.rs`).
+    pub panel: Option<Socket>,
+    /// The emulator's monitor: pins to look at, memory, a debugger's door.
+    pub monitor: Option<Socket>,
+    /// The firmware's log, on standard error; this needs the feature `log`.
+    pub log: bool,
+}
+
 /// A running board. Dropping it is a power cut.
 #[derive(Debug)]
 pub struct Emulator {
@@ -33,25 +86,36 @@ pub struct Emulator {
 
 impl Emulator {
     /// Boots the image `elf` with its flash in the file `flash`, which is made if it does not exist.
-    pub async fn boot(elf: &Path, flash: &Path) -> Result<Self> {
+    pub async fn boot(elf: &Path, flash: &Path, sides: &Sides) -> Result<Self> {
         let sockets = tempfile::Builder::new().prefix("fencegate-").tempdir()?;
         let socket = |name: &str| sockets.path().join(name);
         let (folder, name) = place(flash)?;
         let mut qemu = qemu();
         qemu.args(["-machine", "mps2-an385", "-display", "none"])
             .args(["-serial", &format!("unix:{},server=on,wait=off", socket("serial").display())])
-            .args(["-monitor", &format!("unix:{},server=on,wait=off", socket("monitor").display())])
-            .args(["-semihosting-config", &format!("enable=on,target=native,arg=fencegate,arg=\"{name}\"")])
+            .args(["-monitor", &format!("unix:{},server=on,wait=off", socket("monitor").display())]);
+        // The second serial line is UART 1.
+        for (option, side) in [("-serial", &sides.panel), ("-monitor", &sides.monitor)] {
+            if let Some(side) = side {
+                qemu.args([option, &side.option()?]);
+            }
+        }
+        qemu.args(["-semihosting-config", &format!("enable=on,target=native,arg=fencegate,arg=\"{name}\"")])
             .arg("-kernel")
             .arg(elf)
             .current_dir(folder)
             // The emulator never reads it, and holds the lock for as long as it runs.
             .stdin(lock(flash)?)
-            .stdout(Stdio::null())
+            .stdout(if sides.log { Stdio::piped() } else { Stdio::null() })
+            .stderr(Stdio::piped())
             .kill_on_drop(true);
         let mut child = qemu.spawn().context("starting qemu-system-arm (`cargo xtask setup` installs it)")?;
-        let monitor = opened(&mut child, async || UnixStream::connect(socket("monitor")).await).await?;
-        let serial = opened(&mut child, async || bridge::connect(&socket("serial")).await).await?;
+        let mut said = Some(pass_on(&mut child)?);
+        if let Some(log) = child.stdout.take() {
+            crate::log::start(elf, log.into_owned_fd()?.into())?;
+        }
+        let monitor = opened(&mut child, &mut said, async || UnixStream::connect(socket("monitor")).await).await?;
+        let serial = opened(&mut child, &mut said, async || bridge::connect(&socket("serial")).await).await?;
         let mut emulator = Self { child, serial: Some(serial), monitor, _sockets: sockets };
         emulator.prompt().await?; // its greeting
         Ok(emulator)
@@ -148,14 +212,33 @@ fn place(file: &Path) -> Result<(PathBuf, &str)> {
     Ok((folder.canonicalize()?, name))
 }
 
-/// Connects to a socket that the emulator is about to open.
-async fn opened(child: &mut Child, connect: impl AsyncFn() -> io::Result<UnixStream>) -> Result<UnixStream> {
+/// Passes on what the emulator, or a firmware's last words, has to say on standard error: all but that a signal ends
+/// it, which whoever sent the signal knows.
+fn pass_on(child: &mut Child) -> Result<thread::JoinHandle<()>> {
+    let said = child.stderr.take().context("standard error is piped")?.into_owned_fd()?;
+    Ok(thread::spawn(move || {
+        for line in BufReader::new(fs::File::from(said)).split(b'\n').map_while(Result::ok) {
+            let line = String::from_utf8_lossy(&line);
+            if !line.contains("terminating on signal") {
+                eprintln!("{line}");
+            }
+        }
+    }))
+}
+
+/// Connects to a socket that the emulator is about to open; `said` ends when it has said its last.
+async fn opened(
+    child: &mut Child,
+    said: &mut Option<thread::JoinHandle<()>>,
+    connect: impl AsyncFn() -> io::Result<UnixStream>,
+) -> Result<UnixStream> {
     let opened = async {
         loop {
             if let Ok(stream) = connect().await {
                 return Ok(stream);
             }
             if let Some(status) = child.try_wait()? {
+                let _ = said.take().map(thread::JoinHandle::join);
                 bail!("the emulator ended at once ({status}); what it said is above");
             }
             sleep(Duration::from_millis(10)).await;

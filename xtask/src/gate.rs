@@ -1,11 +1,13 @@
 //! `cargo xtask gate`: a gate in its emulator, on a TCP port, with its flash in a file.
 
-use crate::emulator::{Emulator, truncated};
+use crate::emulator::{Emulator, Sides, truncated};
 use crate::{firmware, setup, step, workspace};
 use anyhow::{Context, Result, bail, ensure};
 use fencegate_host::fencegate::{Deadline, Duration};
-use fencegate_host::wire::{BaseKey, Credential, Domain, GateId, Provisioning, Role};
-use fencegate_host::{CallError, Existing, GateClient, KeyFile, Secret, Status, bridge, clock, emulator, provision};
+use fencegate_host::wire::{Credential, Domain};
+use fencegate_host::{
+    CallError, Existing, GateClient, KeyFile, Secret, Status, bridge, clock, emulator, factory, provision,
+};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::{fmt, fs};
@@ -71,7 +73,7 @@ pub fn key_file(flash: &Path) -> PathBuf {
 impl Gate {
     /// Boots `elf` from the flash file, which a new gate is provisioned into if it does not exist, and waits until it
     /// answers to its operator's key. `lateness` is L of a new one.
-    pub async fn boot(elf: &Path, flash: &Path, image: Image, lateness: Duration) -> Result<Self> {
+    pub async fn boot(elf: &Path, flash: &Path, image: Image, lateness: Duration, sides: &Sides) -> Result<Self> {
         ensure!(!flash.is_dir(), "flash: {} is a folder: name a file", flash.display());
         let key_file = key_file(flash);
         // The keys of a gate that is not ready yet: whatever cuts the first start, the next one goes on with them.
@@ -85,7 +87,7 @@ impl Gate {
         if let Some(warning) = truncated(flash) {
             step::warn(&warning);
         }
-        let mut board = Emulator::boot(elf, flash).await?;
+        let mut board = Emulator::boot(elf, flash, sides).await?;
         let mut line = board.serial()?;
         let keys = match keys {
             // A flash file that does not exist is a new gate, whatever key file an older one has left.
@@ -125,9 +127,10 @@ async fn provision_new(
     image: Image,
     lateness: Duration,
 ) -> Result<KeyFile> {
-    let mut provisioning = Provisioning { lateness, ..emulator()? };
+    let mut provisioning = emulator()?;
+    provisioning.gate.lateness = lateness;
     if let Some(KeyFile { gate, secret: Secret::Root(keys), .. }) = keys {
-        (provisioning.gate, provisioning.keys) = (gate, keys);
+        (provisioning.gate.gate, provisioning.gate.keys) = (gate, keys);
     }
     KeyFile::of(&provisioning, image.domain()).write(unready, Existing::Replace)?;
     provision(line, &provisioning, image.domain(), soon()?).await.context("provisioning the new gate")
@@ -165,7 +168,7 @@ impl From<anyhow::Error> for NotReady {
 
 /// Waits until the gate answers to its key, or the board says that it is none any more.
 async fn wait_for(line: &mut UnixStream, keys: &KeyFile) -> Result<(), NotReady> {
-    let factory = Credential::new(GateId::FACTORY, Role::Operator, &BaseKey::FACTORY, keys.domain);
+    let factory = factory(keys.domain);
     let give_up = soon()?;
     loop {
         let Err(error) = ask(line, keys.reader()).await? else { return Ok(()) };
@@ -180,8 +183,7 @@ async fn wait_for(line: &mut UnixStream, keys: &KeyFile) -> Result<(), NotReady>
 
 /// Whether the board was never provisioned.
 async fn is_blank(line: &mut UnixStream, image: Image) -> Result<bool> {
-    let factory = Credential::new(GateId::FACTORY, Role::Operator, &BaseKey::FACTORY, image.domain());
-    Ok(matches!(ask(line, factory).await?, Ok(Status { fault: None, .. })))
+    Ok(matches!(ask(line, factory(image.domain())).await?, Ok(Status { fault: None, .. })))
 }
 
 /// One question to whoever answers to `credential`.
@@ -199,13 +201,13 @@ fn soon() -> Result<Deadline> {
 
 /// Builds the firmware, boots it with its flash in `flash`, and lets hosts speak with it on `listen` until a signal
 /// ends it.
-pub fn run(root: &Path, listen: SocketAddr, flash: &Path) -> Result<()> {
+pub fn run(root: &Path, listen: SocketAddr, flash: &Path, sides: &Sides) -> Result<()> {
     setup::ensure(setup::FIRMWARE)?;
     setup::ensure(setup::EMULATOR)?;
     let elf = Image::Gate.build(root)?;
     runtime()?.block_on(async {
         let listener = TcpListener::bind(listen).await.with_context(|| format!("listen: {listen} cannot be used"))?;
-        let Gate { mut board, line, .. } = Gate::boot(&elf, flash, Image::Gate, LATENESS).await?;
+        let Gate { mut board, line, .. } = Gate::boot(&elf, flash, Image::Gate, LATENESS, sides).await?;
         println!("gate ready on tcp://{} key {}", listener.local_addr()?, key_file(flash).display());
         tokio::select! {
             ended = board.ended() => ended,

@@ -4,8 +4,8 @@
 //! example, and an arm in `run` there that first asks for what the command needs ([`setup::ensure`]). Other programs
 //! run as named steps ([`step::Step`]); a command that makes many checks enters them in a [`ledger::Ledger`].
 //!
-//! What takes long to compile and only some commands need is behind the feature `web`: those commands start `xtask`
-//! again with it.
+//! What takes long to compile and only some commands need is behind the features `web` and `log`: those commands start
+//! `xtask` again with them.
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "web")]
@@ -16,6 +16,7 @@ pub mod firmware;
 pub mod gate;
 pub mod ledger;
 pub mod lint;
+mod log;
 pub mod mutants;
 pub mod nightly;
 #[cfg(feature = "web")]

@@ -6,6 +6,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use xtask::emulator::{Sides, Socket};
 use xtask::ledger::Ledger;
 use xtask::{demo, gate, lint, mutants, nightly, setup, soak, step, workspace};
 
@@ -65,6 +66,18 @@ enum Command {
         /// The file that is the board's flash; the key file lies beside it.
         #[arg(long, value_name = "FILE", default_value = "target/gate.flash")]
         flash: PathBuf,
+        /// Where its front panel is: emergency stop, presence, feedback contacts.
+        ///
+        /// `bash -c 'echo i1 > /dev/tcp/127.0.0.1/7034'` presses the emergency stop, i0 pulls it out again; p1 and p0
+        /// are somebody's presence; o3, c3 and f3 make the contact behind output 3 stick open, stick closed, or follow.
+        #[arg(long, value_name = "FILE|ADDRESS")]
+        panel: Option<Socket>,
+        /// Where the emulator's monitor is, for one who looks at pins and memory.
+        #[arg(long, value_name = "FILE|ADDRESS")]
+        monitor: Option<Socket>,
+        /// Shows the firmware's log on standard error, which must then be read: a log that nobody takes stops the board.
+        #[arg(long)]
+        log: bool,
     },
 
     /// One holder of the demonstration.
@@ -105,7 +118,8 @@ enum Command {
     /// Runs the full counts of what `test` samples.
     ///
     /// The model checker's larger spaces, fifty million inputs against the oracle, random walks over more simulated
-    /// hours. It takes the better part of an hour; tests/BENCH.md keeps the results.
+    /// hours, more kills and more hostile frames for the emulated board. It takes more than an hour; tests/BENCH.md keeps
+    /// the results.
     #[command(after_help = "Example: cargo xtask soak")]
     Soak,
 
@@ -184,7 +198,11 @@ fn run(command: &Command) -> Result<()> {
             ledger.close()
         }
         Command::Demo { fencing } => demo::run(root, matches!(fencing, Fencing::On)),
-        Command::Gate { board: Board::Mps2, listen, flash } => gate::run(root, *listen, flash),
+        Command::Gate { log: true, .. } if cfg!(not(feature = "log")) => again_with("log"),
+        Command::Gate { board: Board::Mps2, listen, flash, panel, monitor, log } => {
+            let sides = Sides { panel: panel.clone(), monitor: monitor.clone(), log: *log };
+            gate::run(root, *listen, flash, &sides)
+        }
         Command::Soak => soak::run(root),
         Command::Mutants { files } => mutants::run(root, files),
         Command::Miri => nightly::miri(root),
@@ -227,10 +245,15 @@ fn with_web(command: &Command) -> Result<()> {
     }
 }
 
-/// Starts the same command in an `xtask` that has the feature `web`.
+/// It needs the feature `web`.
 #[cfg(not(feature = "web"))]
 fn with_web(_: &Command) -> Result<()> {
+    again_with("web")
+}
+
+/// Starts the same command in an `xtask` that has the feature.
+fn again_with(feature: &str) -> Result<()> {
     let mut cargo = workspace::cargo(workspace::root());
-    cargo.args(["run", "--package", "xtask", "--features", "web", "--"]).args(std::env::args_os().skip(1));
+    cargo.args(["run", "--package", "xtask", "--features", feature, "--"]).args(std::env::args_os().skip(1));
     step::go_on_as(cargo)
 }

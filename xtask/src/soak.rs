@@ -16,6 +16,8 @@ pub fn run(root: &Path) -> Result<()> {
         ("the calculator against the oracle, 50 million inputs", "exactness"),
         ("the model, a tick longer each", "model"),
         ("random walks, 1,200 hours", "walks"),
+        ("a gate killed 200 times while it raises", "kill"),
+        ("100,000 hostile frames to the emulated board", "hostile"),
     ] {
         let mut cargo = workspace::cargo(root);
         cargo.args(["test", "--package", "fencegate-tests", "--test", test, "--", "--show-output"]);

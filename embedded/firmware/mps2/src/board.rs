@@ -5,6 +5,7 @@ use cortex_m::peripheral::NVIC;
 use crate::{
     flash::{self, Flash},
     outputs::{self, Output},
+    panel::{self, Contacts, Inhibit, Presence},
     regs::Irq,
     time_driver,
     uart::{self, Rx, Tx},
@@ -21,6 +22,12 @@ pub(crate) struct Board {
     pub(crate) flash: Flash,
     /// The outputs, all low.
     pub(crate) outputs: [Output; outputs::COUNT],
+    /// High while the emergency stop is pressed.
+    pub(crate) inhibit: Inhibit,
+    /// High while somebody is at the board.
+    pub(crate) presence: Presence,
+    /// The contacts behind the outputs.
+    pub(crate) contacts: Contacts,
     /// The watchdog, not started.
     pub(crate) watchdog: Watchdog,
 }
@@ -36,19 +43,31 @@ impl Board {
 
         time_driver::init();
         let (rx, tx) = uart::take();
+        let (inhibit, presence, contacts) = panel::take();
         // SAFETY: the handlers are in the vector table and what they use is set up. No critical section works by
         // priority, so setting one breaks none.
         unsafe {
-            // The alarm interrupts the UART (a queue of bytes does not make a deadline late), and both the tasks.
+            // The alarm interrupts the UARTs (a queue of bytes does not make a deadline late), and both the tasks.
             core.NVIC.set_priority(Irq::Timer1, 0x00);
             core.NVIC.set_priority(Irq::Uart0Rx, 0x80);
             core.NVIC.set_priority(Irq::Uart0Tx, 0x80);
+            core.NVIC.set_priority(Irq::Uart1Rx, 0x80);
             core.NVIC.set_priority(Irq::Tasks, 0xE0);
             NVIC::unmask(Irq::Timer1);
             NVIC::unmask(Irq::Uart0Rx);
             NVIC::unmask(Irq::Uart0Tx);
+            NVIC::unmask(Irq::Uart1Rx);
         }
 
-        Self { rx, tx, flash: flash::take(), outputs: outputs::take(), watchdog: watchdog::take() }
+        Self {
+            rx,
+            tx,
+            flash: flash::take(),
+            outputs: outputs::take(),
+            inhibit,
+            presence,
+            contacts,
+            watchdog: watchdog::take(),
+        }
     }
 }

@@ -10,7 +10,9 @@
 mod board;
 mod executor;
 mod flash;
+mod log;
 mod outputs;
+mod panel;
 mod regs;
 mod time_driver;
 mod uart;
@@ -34,6 +36,8 @@ fn main() -> ! {
 /// The gate on this board.
 #[embassy_executor::task]
 async fn gate(board: Board) -> ! {
-    let Board { rx, tx, flash, outputs, watchdog } = board;
-    fencegate_node::run(Node { rx, tx, flash, outputs, watchdog, worst_store: WORST_STORE }).await
+    let Board { rx, tx, flash, outputs, watchdog, inhibit, presence, contacts } = board;
+    defmt::info!("fencegate-mps2 {=str} boots", env!("CARGO_PKG_VERSION"));
+    let worst_store = WORST_STORE;
+    fencegate_node::run(Node { rx, tx, flash, outputs, watchdog, inhibit, presence, contacts, worst_store }).await
 }

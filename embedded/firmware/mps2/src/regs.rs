@@ -6,15 +6,16 @@ use cortex_m::interrupt::InterruptNumber;
 
 /// One 32-bit device register.
 ///
-/// Only this module makes them, at addresses of the AN385's memory map, which is why reading and writing are safe.
+/// Only this module makes them, at addresses of the AN385's memory map, which is why reading and writing are safe; words
+/// of RAM that the linker does not have are among them.
 #[derive(Clone, Copy)]
 pub(crate) struct Reg(usize);
 
 impl Reg {
     /// Reads the register.
     pub(crate) fn read(self) -> u32 {
-        // SAFETY: `self.0` is the aligned address of a device register (see the type), always mapped and never
-        // memory that Rust knows of; the devices give 32 bits for every read.
+        // SAFETY: `self.0` is the aligned address of a device register or a spare word (see the type), always mapped and
+        // never memory that Rust knows of; the devices give 32 bits for every read.
         unsafe { with_exposed_provenance_mut::<u32>(self.0).read_volatile() }
     }
 
@@ -74,6 +75,8 @@ impl Uart {
     pub(crate) const RX: u32 = 1 << 1;
     /// `ctrl`: transmitter, receiver and the interrupts of both.
     pub(crate) const CTRL_ON: u32 = 0b1111;
+    /// `ctrl`: the transmitter's interrupt, one of [`Uart::CTRL_ON`].
+    pub(crate) const CTRL_TX_INTERRUPT: u32 = 1 << 2;
 
     const fn at(base: usize) -> Self {
         Self {
@@ -118,12 +121,16 @@ pub(crate) const TIMER0: Timer = Timer::at(0x4000_0000);
 pub(crate) const TIMER1: Timer = Timer::at(0x4000_1000);
 /// UART 0: the cable.
 pub(crate) const UART0: Uart = Uart::at(0x4000_4000);
+/// UART 1: the front panel.
+pub(crate) const UART1: Uart = Uart::at(0x4000_5000);
 /// The watchdog.
 pub(crate) const WATCHDOG: Watchdog = Watchdog::at(0x4000_8000);
 /// `CFG1` of the serial communication controller: eight user LEDs, of which the low six are the outputs.
 pub(crate) const LEDS: Reg = Reg(LEDS_ADDRESS);
 /// The address of [`LEDS`], for code that runs before Rust does.
 pub(crate) const LEDS_ADDRESS: usize = 0x4002_F004;
+/// The last two words of RAM, which `memory.x` keeps from the linker: what outlasts a reset.
+pub(crate) const KEPT: [Reg; 2] = [Reg(0x203F_FFF8), Reg(0x203F_FFFC)];
 
 /// The interrupts that this board uses.
 #[derive(Clone, Copy)]
@@ -132,6 +139,8 @@ pub(crate) enum Irq {
     Uart0Rx = 0,
     /// UART 0 can take another byte.
     Uart0Tx = 1,
+    /// UART 1 received a byte.
+    Uart1Rx = 2,
     /// Timer 1 reached zero.
     Timer1 = 9,
     /// The tasks: the line of GPIO 0's last pin, which stays switched off.

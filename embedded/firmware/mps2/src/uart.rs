@@ -14,6 +14,8 @@ use crate::regs::{CLOCK_HZ, Irq, UART0, Uart};
 
 /// Bits a second. QEMU takes any rate and sends as fast as it can.
 const BAUD: u32 = 115_200;
+/// Clocks a bit.
+pub(crate) const DIVIDER: u32 = CLOCK_HZ / BAUD;
 
 /// Bytes in a ring.
 const RING: usize = 512;
@@ -31,7 +33,7 @@ pub(crate) struct Tx(());
 
 /// Switches the UART on. Called once, by `Board::take`, before its interrupts are enabled.
 pub(crate) fn take() -> (Rx, Tx) {
-    UART0.divider.write(CLOCK_HZ / BAUD);
+    UART0.divider.write(DIVIDER);
     UART0.ctrl.write(Uart::CTRL_ON);
     (Rx(()), Tx(()))
 }

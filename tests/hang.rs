@@ -1,0 +1,82 @@
+//! The shipped image really hangs while it drives an output: an instruction of it is overwritten in the running machine
+//! by one that jumps to itself. Code memory of this board is RAM, so the reset that follows mends it.
+
+use fencegate_host::fencegate::{Duration, HolderId};
+use fencegate_host::wire::Role;
+use fencegate_tests::EmulatedGate;
+use object::{Object, ObjectSymbol};
+use serde_json::json;
+use std::time::Instant;
+use xtask::{firmware, workspace};
+
+/// `b .`
+const STAY_HERE: [u8; 2] = 0xE7FE_u16.to_le_bytes();
+/// `cpsid i`, `b .`: with interrupts off as well.
+const STAY_HERE_DEAF: [u8; 4] = [0x72, 0xB6, STAY_HERE[0], STAY_HERE[1]];
+
+/// What the host that runs the emulator, and looks at its pins, may be late. The board's own lateness is in the window.
+const HOST_LATENESS: std::time::Duration = std::time::Duration::from_millis(250);
+
+/// Where a function of the image begins, named `module::function`.
+fn address(function: &str) -> u64 {
+    let elf = std::fs::read(firmware::build(workspace::root(), "mps2").unwrap()).unwrap();
+    let elf = object::File::parse(&*elf).unwrap();
+    let mangled = function.split("::").fold(String::new(), |name, part| format!("{name}{}{part}", part.len()));
+    let named = |name: &str| name.contains("fencegate_mps2") && name.contains(&mangled);
+    let found: Vec<_> = elf.symbols().filter(|symbol| symbol.name().is_ok_and(named)).collect();
+    let [function] = &found[..] else { panic!("{function}: {found:?}") };
+    function.address() & !1 // a Thumb function's lowest bit is set
+}
+
+/// Drives an output for three seconds, lets `function` hang, and sees the output low by the window's end.
+fn hangs(function: &str, instructions: &[u8]) {
+    let place = address(function);
+    let gate = EmulatedGate::new();
+    let mut host = gate.speak(Role::Holder(HolderId::new("a").unwrap()));
+    let window = Duration::from_secs(3);
+    let sent = Instant::now();
+    assert_eq!(host.drive(0, 7, 1, window), Some(Ok(())));
+    let end = sent + window.into();
+    assert_eq!(gate.outputs(), 1);
+
+    let mut debugger = gate.debugger();
+    debugger.write(place, instructions);
+    let stood_still = debugger.leave();
+    host.send(&[0]); // something to listen to
+    let mut monitor = gate.monitor();
+    let fell = monitor.falls(1, end + stood_still + HOST_LATENESS).expect("the output falls by the window's end");
+    println!(
+        "{function}: low {:?} after the command went out, of a window of {:?}; the machine stood still for {stood_still:?}",
+        fell - sent,
+        std::time::Duration::from(window)
+    );
+
+    let (_, status) = gate.ask("status");
+    assert_eq!(status["boots"], 2, "it was reset");
+    assert_eq!((&status["channels"][0]["state"], &status["channels"][0]["token"]), (&json!("safe"), &json!(7)));
+    assert_eq!(status["fault"], json!(null));
+    assert_eq!(monitor.outputs(), 0, "what it did before does not come back by itself");
+    assert_eq!(host.drive(0, 7, 1, window), Some(Ok(())), "and it goes on");
+    assert_eq!(monitor.outputs(), 1);
+    assert!(!gate.noise().contains("fencegate-mps2:"), "it hung and did not give up: {}", gate.noise());
+}
+
+#[test]
+fn the_task_makes_no_progress_any_more() {
+    hangs("executor::on_tasks", &STAY_HERE);
+}
+
+#[test]
+fn the_alarm_never_returns_and_nothing_below_it_runs() {
+    hangs("time_driver::on_alarm", &STAY_HERE);
+}
+
+#[test]
+fn nothing_interrupts_the_hang() {
+    hangs("executor::on_tasks", &STAY_HERE_DEAF);
+}
+
+#[test]
+fn the_line_is_never_listened_to_again() {
+    hangs("uart::on_receive", &STAY_HERE);
+}

@@ -1,0 +1,270 @@
+//! What a hostile or merely broken host can do to the emulated board while another drives an output: nothing.
+
+use cobs::{decode_vec, encode_vec};
+use crc::{CRC_32_ISO_HDLC, Crc};
+use fencegate_host::fencegate::{Duration, HolderId};
+use fencegate_host::wire::{MAX_FRAME, MAX_PAYLOAD, Operation, Reason, Request, Role};
+use fencegate_tests::{EmulatedGate, Host, Random, drive, is_soak, seed};
+use serde_json::json;
+use std::io::Read;
+use std::io::Write;
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, sleep};
+use std::time::{Duration as Span, Instant};
+
+/// The output that is driven, as a bit.
+const DRIVEN: u32 = 1;
+/// What the host that runs the emulator, and looks at its pins, may be late. The board's own lateness is in the window.
+const HOST_LATENESS: Span = Span::from_millis(250);
+
+const CHECK: Crc<u32> = Crc::<u32>::new(&CRC_32_ISO_HDLC);
+
+fn holder(name: &str) -> Role {
+    Role::Holder(HolderId::new(name).unwrap())
+}
+
+/// `payload` as a frame with the right check value.
+fn framed(payload: &[u8]) -> Vec<u8> {
+    let check = CHECK.checksum(payload).to_le_bytes();
+    let stuffed = encode_vec(&[payload, &check].concat());
+    [&[0], &stuffed[..], &[0]].concat()
+}
+
+/// What is in a frame, without the check value.
+fn payload(frame: &[u8]) -> Vec<u8> {
+    let mut payload = decode_vec(frame.split(|byte| *byte == 0).find(|part| !part.is_empty()).unwrap()).unwrap();
+    payload.truncate(payload.len() - 4);
+    payload
+}
+
+/// A frame of every kind, each of which the gate has taken or refused already: what one on the line could have recorded.
+fn recorded(gate: &EmulatedGate) -> Vec<Vec<u8>> {
+    let mut b = gate.speak(holder("b"));
+    let window = Duration::from_secs(60);
+    assert_eq!(b.raise(1, 5), Some(Ok(())));
+    assert_eq!(b.drive(1, 5, 1, window), Some(Ok(())));
+    assert_eq!(b.drive(1, 5, 0, window), Some(Ok(())));
+    assert_eq!(b.drive(1, 5, 1, window), Some(Ok(())));
+    assert_eq!(b.drive(1, 4, 1, window), Some(Err(Reason::Stale)));
+    for request in [Request::Status, Request::Channel { channel: 0 }, Request::Counters] {
+        b.call(Operation::new(request)).unwrap();
+    }
+    let stamp = (fencegate_host::fencegate::Epoch(0), fencegate_host::fencegate::Token::new(5).unwrap());
+    let release = Request::Release { channel: 1, epoch: stamp.0, token: stamp.1 };
+    b.call(Operation::new(release)).unwrap();
+    let mut operator = gate.speak(Role::Operator);
+    let epoch = Request::Epoch { channel: 2, epoch: fencegate_host::fencegate::Epoch(1), floor: 9 };
+    operator.call(Operation::new(epoch)).unwrap();
+    operator.call(Operation::new(Request::Rearm { channel: 1 })).unwrap();
+    [b.said, operator.said].concat()
+}
+
+/// Something that is nearly a frame, or a frame that nobody has sealed.
+fn hostile(random: &mut Random, recorded: &[Vec<u8>]) -> Vec<u8> {
+    let any = |random: &mut Random| recorded[random.index(recorded.len())].clone();
+    let mut frame = any(random);
+    match random.below(9) {
+        0 => {
+            for _ in 0..=random.below(3) {
+                let at = random.index(frame.len());
+                frame[at] ^= 1 << random.below(8);
+            }
+            frame
+        }
+        1 => frame[..random.index(frame.len())].to_vec(),
+        2 => frame[random.index(frame.len())..].to_vec(),
+        3 => {
+            let other = any(random);
+            [&frame[..random.index(frame.len())], &other[random.index(other.len())..]].concat()
+        }
+        4 => frame,
+        5 => {
+            let at = random.index(frame.len());
+            let count = random.index(2 * MAX_FRAME);
+            frame.splice(at..at, random.bytes(count));
+            frame
+        }
+        6 => {
+            // One byte of it changed, and the check value with it.
+            let mut payload = payload(&frame);
+            let at = random.index(payload.len());
+            payload[at] = random.bytes(1)[0];
+            framed(&payload)
+        }
+        7 => {
+            // Its header, and anything behind it.
+            let mut payload = payload(&frame);
+            payload.truncate(35);
+            let count = random.index(MAX_PAYLOAD - 35);
+            payload.extend(random.bytes(count));
+            framed(&payload)
+        }
+        _ => {
+            let count = random.index(MAX_PAYLOAD);
+            framed(&random.bytes(count))
+        }
+    }
+}
+
+/// Drives channel 0 again and again with short windows until told to stop; when the last window that was acknowledged
+/// ends at the latest.
+fn hold(mut host: Host, stop: &AtomicBool) -> Instant {
+    let mut end = Instant::now();
+    while !stop.load(Ordering::Relaxed) {
+        let begun = Instant::now();
+        match host.drive(0, 7, 1, WINDOW) {
+            Some(Ok(())) => end = begun + Span::from(WINDOW),
+            other => panic!("the holder is not served: {other:?}"),
+        }
+        sleep(Span::from_millis(200));
+    }
+    end
+}
+
+/// W of the one that drives.
+const WINDOW: Duration = Duration::from_secs(3);
+
+/// What must be true however bad the line was: no reset, no fault, no last words, and the gate answers.
+fn is_unharmed(gate: &EmulatedGate) {
+    let (_, status) = gate.ask("status --timeout 20s");
+    assert_eq!((&status["boots"], &status["fault"]), (&json!(1), &json!(null)), "{status}");
+    assert!(!gate.noise().contains("fencegate-mps2:"), "a firmware's last words: {}", gate.noise());
+}
+
+/// While a holder drives output 0, `disturb` does what it does until told to stop. Nothing else is ever driven; the
+/// output stays up as long as its holder renews, and falls in time once it does not, disturbed all the while.
+fn drives_undisturbed(
+    gate: &EmulatedGate,
+    lasting: Option<Span>,
+    disturb: impl FnOnce(&AtomicBool, &AtomicBool) + Send,
+) {
+    let (stop, enough, over) = (AtomicBool::new(false), AtomicBool::new(false), AtomicBool::new(false));
+    let mut host = gate.speak(holder("a"));
+    assert_eq!(host.drive(0, 7, 1, WINDOW), Some(Ok(())));
+    let mut monitor = gate.monitor();
+    thread::scope(|scope| {
+        let holding = scope.spawn(|| hold(host, &stop));
+        let disturbing = scope.spawn(|| disturb(&enough, &over));
+        let begun = Instant::now();
+        while lasting.map_or(!enough.load(Ordering::Relaxed), |lasting| begun.elapsed() < lasting) {
+            assert!(!disturbing.is_finished() && !holding.is_finished(), "one of them gave up");
+            assert_eq!(monitor.outputs(), DRIVEN, "what is driven, and nothing else");
+            sleep(Span::from_millis(5));
+        }
+        stop.store(true, Ordering::Relaxed);
+        let end = holding.join().unwrap();
+        let fell = monitor.falls(DRIVEN, end + HOST_LATENESS);
+        over.store(true, Ordering::Relaxed);
+        let fell = fell.expect("the dead man's switch falls in time");
+        println!("low {:?} before the window's end", end.saturating_duration_since(fell));
+        disturbing.join().unwrap();
+    });
+}
+
+#[test]
+fn frames_that_nobody_sealed_do_nothing() {
+    let mut random = Random(seed("hostile"));
+    let count = if is_soak() { 100_000 } else { 3_000 };
+    let gate = EmulatedGate::new();
+    let recorded = recorded(&gate);
+    let before = gate.ask("status").1;
+    let mut line = TcpStream::connect(gate.address()).unwrap();
+    let mut answers = line.try_clone().unwrap();
+    thread::spawn(move || while matches!(answers.read(&mut [0; 4_096]), Ok(1..)) {});
+    drives_undisturbed(&gate, None, |enough, over| {
+        let mut sent = 0;
+        while !over.load(Ordering::Relaxed) {
+            line.write_all(&hostile(&mut random, &recorded)).unwrap();
+            sent += 1;
+            if sent == count {
+                enough.store(true, Ordering::Relaxed);
+            }
+        }
+        println!("{sent} frames");
+    });
+    is_unharmed(&gate);
+    let after = gate.ask("status").1;
+    for channel in 1..5 {
+        let [before, after] = [&before, &after].map(|status| &status["channels"][channel]);
+        assert_eq!(before, after, "channel {channel} is as it was");
+    }
+    for counter in ["noise", "forged", "replay"] {
+        let count = after["counters"][counter].as_u64().unwrap();
+        println!("{counter}: {count}");
+    }
+    assert!(
+        after["counters"]["noise"].as_u64() > Some(count / 10)
+            && after["counters"]["forged"].as_u64() > Some(count / 10)
+    );
+}
+
+#[test]
+fn a_flood_of_bytes_starves_neither_switch_nor_watchdog() {
+    let mut random = Random(seed("hostile"));
+    let gate = EmulatedGate::new();
+    let mut line = TcpStream::connect(gate.address()).unwrap();
+    let floods = [vec![0x55; 4_000], vec![0; 4_000], random.bytes(4_000)];
+    drives_undisturbed(&gate, Some(Span::from_secs(6)), |_, over| {
+        while !over.load(Ordering::Relaxed) {
+            line.write_all(&floods[random.index(floods.len())]).unwrap();
+        }
+    });
+    is_unharmed(&gate);
+}
+
+#[test]
+fn a_host_that_asks_and_never_reads_starves_neither() {
+    let gate = EmulatedGate::new();
+    let mut deaf = gate.speak(Role::Observer);
+    deaf.call(Operation::new(Request::Status)).unwrap();
+    drives_undisturbed(&gate, Some(Span::from_secs(6)), |_, over| {
+        while !over.load(Ordering::Relaxed) {
+            let question = deaf.seal(Operation::new(Request::Counters));
+            deaf.send(&question);
+        }
+    });
+    is_unharmed(&gate);
+}
+
+/// Five hundred commands, each with a challenge of its own and all of them good, are held back on their way, and arrive
+/// after somebody has pressed the emergency stop.
+#[test]
+fn a_burst_of_commands_after_an_emergency_stop_does_nothing_and_neither_does_it_after_the_rearm() {
+    let gate = EmulatedGate::new();
+    let minute = Duration::from_secs(60);
+    let mut host = gate.speak(holder("a"));
+    assert_eq!(host.drive(0, 7, 1, minute), Some(Ok(())));
+    let commands: Vec<_> = (0..500)
+        .map(|n| {
+            host.call(Operation::new(Request::Challenge)).unwrap();
+            host.seal(drive(0, 7, i32::from(n % 2 == 0), minute))
+        })
+        .collect();
+    let mut monitor = gate.monitor();
+    assert_eq!(monitor.outputs(), DRIVEN);
+
+    gate.press_stop(true);
+    monitor.falls(DRIVEN, Instant::now() + HOST_LATENESS).expect("the stop lets go of the output");
+    let mut burst = |when: &str| {
+        let mut line = TcpStream::connect(gate.address()).unwrap();
+        let mut answers = line.try_clone().unwrap();
+        thread::spawn(move || while matches!(answers.read(&mut [0; 4_096]), Ok(1..)) {});
+        for command in &commands {
+            line.write_all(command).unwrap();
+            assert_eq!(monitor.outputs(), 0, "{when}");
+        }
+        // Whatever was sent before has been taken once this is answered.
+        gate.ask("status --timeout 20s");
+        assert_eq!(monitor.outputs(), 0, "{when}");
+    };
+    burst("while the stop is pressed");
+    gate.press_stop(false);
+    burst("after it was pulled out");
+    gate.done("rearm --channel 0");
+    burst("after the rearm");
+    assert_eq!(gate.channel(0)["state"], "safe");
+    assert_eq!(host.drive(0, 7, 1, minute), Some(Ok(())), "a command that was given after it");
+    assert_eq!(gate.outputs(), DRIVEN);
+    is_unharmed(&gate);
+}

@@ -1,0 +1,131 @@
+//! A host that speaks with a gate itself, and keeps every frame that it has sent.
+
+use fencegate_host::clock;
+use fencegate_host::fencegate::{Deadline, Duration, Epoch, Token};
+use fencegate_host::wire::{
+    Client, Credential, Deframer, Failure, Framed, Operation, Output, Reason, Reply, Request, Timing, Values,
+};
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+
+/// How long a call may take, tries and all.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A host and its line.
+#[derive(Debug)]
+pub struct Host {
+    line: TcpStream,
+    client: Client,
+    deframer: Deframer,
+    /// Every frame that was sent, repetitions too.
+    pub said: Vec<Vec<u8>>,
+}
+
+impl Host {
+    pub(crate) fn new(address: &str, credential: Credential) -> Self {
+        let line = TcpStream::connect(address).unwrap();
+        line.set_nodelay(true).unwrap();
+        let nonce = clock::now().as_micros() << 20; // never the same within a test
+        let client = Client::new(credential, nonce, Timing::default());
+        Self { line, client, deframer: Deframer::new(), said: Vec::new() }
+    }
+
+    /// Asks for one thing and waits for the reply.
+    ///
+    /// # Errors
+    /// Where there is none, the line's end among it.
+    ///
+    /// # Panics
+    /// Where the clock is at its end.
+    pub fn call(&mut self, operation: Operation) -> Result<Reply, Failure> {
+        self.client.begin(operation, Deadline::after(clock::now(), PATIENCE).unwrap());
+        loop {
+            match self.client.poll(clock::now()) {
+                Output::Send(frame) => {
+                    self.said.push(frame.to_vec());
+                    self.line.write_all(&frame).map_err(|_| Failure::NoAnswer)?;
+                }
+                Output::Wait(until) => {
+                    let left = Deadline::at(until).left(clock::now()).max(Duration::from_millis(1));
+                    self.line.set_read_timeout(Some(left.into())).map_err(|_| Failure::NoAnswer)?;
+                    self.listen()?;
+                }
+                Output::Done(reply) => return Ok(reply),
+                Output::Failed(failure) => return Err(failure),
+                Output::Idle => return Err(Failure::NoAnswer),
+            }
+        }
+    }
+
+    fn listen(&mut self) -> Result<(), Failure> {
+        let mut bytes = [0; 1_024];
+        let read = match self.line.read(&mut bytes) {
+            Ok(0) => return Err(Failure::NoAnswer),
+            Ok(read) => read,
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => return Ok(()),
+            Err(_) => return Err(Failure::NoAnswer),
+        };
+        let received = clock::now();
+        for byte in &bytes[..read] {
+            if let Some(Framed::Frame(frame)) = self.deframer.push(*byte) {
+                self.client.receive(received, frame);
+            }
+        }
+        Ok(())
+    }
+
+    /// Seals a request with the challenge that the last answer brought, and does not send it.
+    ///
+    /// # Panics
+    /// Where there is no such challenge, or it is too old.
+    pub fn seal(&mut self, operation: Operation) -> Vec<u8> {
+        self.client.begin(operation, Deadline::after(clock::now(), PATIENCE).unwrap());
+        match self.client.poll(clock::now()) {
+            Output::Send(frame) => frame.to_vec(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Sends bytes, whatever they are.
+    ///
+    /// # Panics
+    /// Where the line is broken.
+    pub fn send(&mut self, bytes: &[u8]) {
+        self.line.write_all(bytes).unwrap();
+    }
+
+    /// Raises the fence to a token; what is refused, and `None` where that cannot be known.
+    ///
+    /// # Panics
+    /// Where the token is none.
+    pub fn raise(&mut self, channel: u8, token: u64) -> Option<Result<(), Reason>> {
+        let token = Token::new(token).unwrap();
+        self.outcome(Operation::new(Request::Raise { channel, epoch: Epoch(0), token }))
+    }
+
+    /// Drives the channel's only output for at most so long from now.
+    ///
+    /// # Panics
+    /// Where the token is none.
+    pub fn drive(&mut self, channel: u8, token: u64, value: i32, window: Duration) -> Option<Result<(), Reason>> {
+        self.outcome(drive(channel, token, value, window))
+    }
+
+    fn outcome(&mut self, operation: Operation) -> Option<Result<(), Reason>> {
+        match self.call(operation).ok()? {
+            Reply::Done { .. } => Some(Ok(())),
+            Reply::Refused(refused) => Some(Err(refused.reason)),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// To drive the channel's only output for at most so long from now.
+///
+/// # Panics
+/// Where the token is none.
+pub fn drive(channel: u8, token: u64, value: i32, window: Duration) -> Operation {
+    let stamp = (Epoch(0), Token::new(token).unwrap());
+    let values: Values = [value].into_iter().collect();
+    Operation::drive(channel, stamp, values, Deadline::after(clock::now(), window).unwrap(), window)
+}
