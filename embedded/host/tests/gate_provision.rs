@@ -150,11 +150,23 @@ fn a_gate_is_provisioned_again_with_new_keys_and_the_old_ones_are_kept() {
     assert_eq!((status, got), (0, want));
     assert!(gate.asked().iter().all(|asked| asked.role == Role::Operator));
     let (new, keys) = root(gate.folder_key().as_ref());
-    let (told, _) = provisioned(&gate);
+    let (told, channels) = provisioned(&gate);
+    let first: Vec<_> = channels.iter().map(|channel| (channel.epoch, channel.floor)).collect();
+    assert_eq!(first, [(Epoch(0), 34), (Epoch(1), 5)], "no fence goes back");
     assert_eq!((told.gate, &told.keys, new.gate), (old.gate, &keys, old.gate));
     assert_ne!((&keys.root, &keys.operator, keys.instance), (&before.root, &before.operator, before.instance));
     assert_eq!(root(&gate.path("gate.key.old")).0, old);
     assert_eq!(names(&gate), ["gate.key", "gate.key.old", "gate.toml"]);
+}
+
+#[test]
+fn a_configuration_may_raise_a_fence() {
+    let gate = FakeGate::new(takes_all);
+    let text = "drift = \"100ppm\"\nlateness = \"5ms\"\n[[channel]]\nfloor = 1_000\n[[channel]]\nepoch = 2\n";
+    let ran = typed(&format!("{} provision --again --config {}", gate.gate(), config(&gate, text)));
+    assert_eq!((ran.status, ran.err.as_str()), (0, ""));
+    let first: Vec<_> = provisioned(&gate).1.iter().map(|channel| (channel.epoch, channel.floor)).collect();
+    assert_eq!(first, [(Epoch(0), 1_000), (Epoch(2), 0)]);
 }
 
 #[test]
