@@ -84,6 +84,12 @@ struct Asked {
     challenge: Option<Challenge>,
 }
 
+/// Whom an answer goes to, and the key that seals it.
+struct Asker {
+    header: Header,
+    key: Key,
+}
+
 /// A refusal, and for how long the lease stays held, where that is why.
 #[derive(Clone, Copy)]
 struct Denied {
@@ -203,14 +209,16 @@ impl Gate {
         let claim = *unverified.claim();
         let ours = !claim.answer && claim.gate == self.config.gate.gate && claim.key_id == self.config.gate.keys.id;
         let base = ours.then(|| self.base(claim.role)).flatten();
-        let Some(verified) = base.and_then(|base| unverified.verify(&base.directions(DOMAIN).request)) else {
+        let verified = base.and_then(|base| Some((unverified.verify(&base.request(DOMAIN))?, base)));
+        let Some((verified, base)) = verified else {
             self.counters.forged = self.counters.forged.saturating_add(1);
             return Step::Silent;
         };
         let (header, tag) = (*verified.header(), verified.tag());
+        let reader = Asker { header, key: base.answer(DOMAIN) };
         // What this version cannot read carries some value out of the range that it knows.
         let Some(Sealed { challenge, request }) = verified.body() else {
-            return self.refuse(now, &header, None, Reason::Range.into());
+            return self.refuse(now, &reader, None, Reason::Range.into());
         };
         let channel = request.channel();
         let asked = Asked { now, header, tag, challenge };
@@ -220,15 +228,17 @@ impl Gate {
             None => self.decide(&asked, request),
         };
         match decided {
-            Ok(Decided::Reply(reply)) => self.answer(now, &header, reply),
+            Ok(Decided::Reply(reply)) => self.answer(now, &reader, reply),
             Ok(Decided::Store(pending)) => Step::Store(pending),
-            Err(denied) => self.refuse_for_good(now, &header, tag, channel, denied),
+            Err(denied) => self.refuse_for_good(now, &reader, tag, channel, denied),
         }
     }
 
     /// Takes a change back with the evidence that it is stored, or why it is not.
     pub fn stored(&mut self, now: Instant, pending: Pending, stored: Result<Stored, StoreError>) -> Step {
         let Pending { change, header, tag, challenge } = pending;
+        let Some(base) = self.base(header.role) else { return Step::Silent };
+        let reader = Asker { header, key: base.answer(DOMAIN) };
         match change {
             Change::Mark(number, mark) => {
                 let settled = match stored {
@@ -245,12 +255,12 @@ impl Gate {
                 match settled {
                     Ok(()) => {
                         let reply = self.done(now, &header, number, Used { tag, challenge });
-                        self.answer(now, &header, reply)
+                        self.answer(now, &reader, reply)
                     }
-                    Err(reason) => self.refuse_for_good(now, &header, tag, Some(number), reason.into()),
+                    Err(reason) => self.refuse_for_good(now, &reader, tag, Some(number), reason.into()),
                 }
             }
-            change => self.staged(now, &header, Used { tag, challenge }, &change, stored.err()),
+            change => self.staged(now, &reader, Used { tag, challenge }, &change, stored.err()),
         }
     }
 
