@@ -24,12 +24,15 @@ fn provisioning(variant: u8) -> Provisioning {
     let brake =
         OutputConfig { powered: true, action: SafeAction::Hold { value: 1, time: ms(500) }, ..OutputConfig::switch() };
     let mut outputs = heapless::Vec::new();
-    for output in [motor, brake, OutputConfig::switch(), OutputConfig::switch()].into_iter().take(3 + usize::from(variant % 2)) {
+    for output in
+        [motor, brake, OutputConfig::switch(), OutputConfig::switch()].into_iter().take(3 + usize::from(variant % 2))
+    {
         let _ = outputs.push(output);
     }
     let channel = ChannelConfig { outputs: 2, reaction: ms(20), ..ChannelConfig::new() };
     let mut channels = heapless::Vec::new();
-    for channel in [channel, ChannelConfig::new(), ChannelConfig::new()].into_iter().take(2 + usize::from(variant % 2)) {
+    for channel in [channel, ChannelConfig::new(), ChannelConfig::new()].into_iter().take(2 + usize::from(variant % 2))
+    {
         let _ = channels.push(channel);
     }
     let gate = GateConfig {

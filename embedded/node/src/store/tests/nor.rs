@@ -96,7 +96,13 @@ impl Chip {
         for (n, at) in page.enumerate() {
             let zeros = !self.bytes[at] | self.weak[at];
             let risen = if together { random.bits(done) } else { if n * 256 / len < done { 0xff } else { 0 } };
-            let settled = if together { random.bits(done / 2) } else if n * 256 / len + 16 < done { 0xff } else { 0 };
+            let settled = if together {
+                random.bits(done / 2)
+            } else if n * 256 / len + 16 < done {
+                0xff
+            } else {
+                0
+            };
             self.bytes[at] |= zeros & risen;
             self.weak[at] = zeros & risen & !settled;
         }
