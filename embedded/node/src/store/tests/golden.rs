@@ -53,6 +53,16 @@ fn the_records_are_these_bytes() {
     golden(Key::channel(1, 0).unwrap(), 0x70, &gate.channels[1], "010001008080808080804000000000e21e61d9");
 }
 
+/// The log around the records: a page's marker, then check value, length and check of the length, key and value.
+#[test]
+fn the_flash_begins_with_these_bytes() {
+    let flash = gate::<nor::Nor<4>>();
+    let half = flash.bytes.len() / 2;
+    let begins = "0000000022689971070031f5020100be23c258002c0659b001005bf0000000004f5773f013004dea";
+    assert_eq!(hex(&flash.bytes[..40]), begins);
+    assert_eq!(hex(&flash.bytes[half..half + 40]), begins);
+}
+
 #[test]
 fn no_two_records_share_a_key() {
     let mut numbers: Vec<u8> = Key::all().map(Key::number).collect();
