@@ -126,8 +126,9 @@ impl<F: NorFlash> Store<F> {
             Loaded::Never | Loaded::Lost(_) => return Boot::Lost,
         };
         let census = whole.census();
-        let Some(provisioning) = self.assemble(census, whole.config).await else { return Boot::Lost };
-        if provisioning.check().is_err() {
+        let mut provisioning =
+            Provisioning { gate: whole.config, channels: heapless::Vec::new(), outputs: heapless::Vec::new() };
+        if !self.assemble(census, &mut provisioning).await || provisioning.check().is_err() {
             return Boot::Lost;
         }
         self.state = State::Gate(census);

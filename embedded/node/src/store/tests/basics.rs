@@ -313,3 +313,16 @@ fn largest<F: Part>() {
     }
     assert!(matches!(block_on(store.boot()), Boot::Gate(found, _) if found == gate));
 }
+
+/// What a store takes of the static RAM of a firmware; a future of it lives inside the one task.
+#[test]
+fn a_store_is_small() {
+    let mut store = open::<Flash>(gate::<Flash>());
+    let own = size_of::<Store<Flash>>() - size_of::<Flash>();
+    let entry = Entry::Mark { channel: 0, mark: mark(1) };
+    let boot = size_of_val(&store.boot());
+    let count = size_of_val(&store.count(1));
+    let put = size_of_val(&store.put(&entry));
+    println!("the store {own} bytes, boot {boot}, count {count}, put {put}");
+    assert!(own <= 600, "{own}");
+}

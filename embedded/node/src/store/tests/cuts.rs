@@ -172,7 +172,7 @@ fn a_life_of_cuts<F: Part>() {
     let (mut operations, mut cuts) = (0_u32, 0_u32);
     while chip.erases.iter().any(|erases| *erases < 3) {
         let operation = model.operation(&mut random);
-        let every = soak() || random.below(60) == 0;
+        let every = soak() || random.below(120) == 0;
         // How much there is to cut: what it takes uncut.
         let mut store = open::<F>(Chip { noise: random.next(), ..chip.clone() });
         let _ = block_on(store.boot());
@@ -339,7 +339,7 @@ fn cuts_upon_cuts<F: Part>(lives: usize) {
 
 #[test]
 fn cut_after_cut_nothing_goes_down() {
-    let lives = if soak() { 1_000 } else { 8 };
+    let lives = if soak() { 1_000 } else { 3 };
     cuts_upon_cuts::<Nor<4>>(lives);
     cuts_upon_cuts::<Nor<8>>(lives);
     cuts_upon_cuts::<Nor<16>>(lives);

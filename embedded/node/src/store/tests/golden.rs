@@ -5,7 +5,7 @@ use super::*;
 use serde::{Serialize, de::DeserializeOwned};
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes.iter().fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"))
 }
 
 /// Writes as these bytes, and is read from them.

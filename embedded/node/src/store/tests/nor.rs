@@ -95,13 +95,11 @@ impl Chip {
         let len = page.len();
         for (n, at) in page.enumerate() {
             let zeros = !self.bytes[at] | self.weak[at];
-            let risen = if together { random.bits(done) } else { if n * 256 / len < done { 0xff } else { 0 } };
-            let settled = if together {
-                random.bits(done / 2)
-            } else if n * 256 / len + 16 < done {
-                0xff
+            let reached = |part: usize| if n * 256 / len < part { 0xff } else { 0 };
+            let (risen, settled) = if together {
+                (random.bits(done), random.bits(done / 2))
             } else {
-                0
+                (reached(done), reached(done.saturating_sub(16)))
             };
             self.bytes[at] |= zeros & risen;
             self.weak[at] = zeros & risen & !settled;

@@ -32,10 +32,14 @@ fn raises_per_erase(pages_a_copy: usize, tokens: u64, name: &str) -> [u64; 2] {
         }
     };
     // The first trip erases nothing.
-    raise(&mut store, 200 * pages_a_copy as u64);
     let mut flash = chip(store);
+    while flash.erases.contains(&0) {
+        let mut store = open::<Nor<4>>(flash);
+        let _ = block_on(store.boot());
+        raise(&mut store, 100);
+        flash = chip(store);
+    }
     let before = flash.erases.clone();
-    assert!(before.iter().all(|erases| *erases > 0));
     let mut store = open::<Nor<4>>(flash);
     let _ = block_on(store.boot());
     raise(&mut store, raises);
