@@ -126,8 +126,9 @@ impl<F: NorFlash> Store<F> {
             Loaded::Never | Loaded::Lost(_) => return Boot::Lost,
         };
         let census = whole.census();
-        let Some(provisioning) = self.assemble(census, whole.config).await else { return Boot::Lost };
-        if provisioning.check().is_err() {
+        let mut provisioning =
+            Provisioning { gate: whole.config, channels: heapless::Vec::new(), outputs: heapless::Vec::new() };
+        if !self.assemble(census, &mut provisioning).await || provisioning.check().is_err() {
             return Boot::Lost;
         }
         self.state = State::Gate(census);
@@ -222,20 +223,35 @@ impl<F: NorFlash> Store<F> {
     }
 
     /// Whether the board is blank: its flash erased, or a first provisioning cut before its end. Damage of any kind makes
-    /// no blank board of a gate: it would obey the factory key.
+    /// no blank board of a gate: it would obey the factory key. A gate has a record of the whole in both copies, and a boot
+    /// counter in both.
     async fn was_never_a_gate(&mut self) -> bool {
         let first = u32::try_from(record::first(Logs::<F>::WORD)).unwrap_or(0);
-        let (a, b) = (self.logs.range(Copy::A), self.logs.range(Copy::B));
-        let rest_of_a = a.start.saturating_add(first)..a.end;
-        let rest_of_b = b.start.saturating_add(first)..b.end;
-        if self.logs.is_erased(rest_of_a).await && self.logs.is_erased(b).await {
+        let [a, b] = Copy::BOTH.map(|copy| self.logs.range(copy));
+        let after_first = |range: &core::ops::Range<u32>| range.start.saturating_add(first)..range.end;
+        if self.logs.is_erased(after_first(&a)).await && self.logs.is_erased(b.clone()).await {
             return true; // nothing, or the first record of all, torn
         }
-        let begun_in_b = self.has(Copy::B, Key::STAGE, Stage::Underway).await || self.logs.is_erased(rest_of_b).await;
-        begun_in_b
-            && self.has(Copy::A, Key::STAGE, Stage::Underway).await
-            && self.is_missing(Copy::A, Key::BOOTS).await
-            && self.is_missing(Copy::B, Key::BOOTS).await
+        for copy in Copy::BOTH {
+            for key in [Key::GATE, Key::BOOTS] {
+                if !self.is_missing(copy, key).await {
+                    return false;
+                }
+            }
+        }
+        let underway = [self.is_underway(Copy::A).await, self.is_underway(Copy::B).await];
+        let torn = [!self.logs.is_begun(a.start).await, !self.logs.is_begun(b.start).await];
+        match underway {
+            [true, true] => true,
+            // What was begun in A had not come to B, or the very first word of B was torn: that of a page's marker.
+            [true, false] => torn[1] || self.logs.is_erased(after_first(&b)).await,
+            [false, true] => torn[0],
+            [false, false] => false,
+        }
+    }
+
+    async fn is_underway(&mut self, copy: Copy) -> bool {
+        matches!(self.read(copy, Key::STAGE).await, Some(Stage::Underway))
     }
 }
 

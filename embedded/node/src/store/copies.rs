@@ -5,12 +5,15 @@ use embedded_storage_async::nor_flash::NorFlash;
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::log::{Copy, Logs};
-use super::record::{Key, Stage, Whole, decode, encode};
+use super::record::{Key, Whole, decode, encode};
 use super::{Store, StoreError};
 
 /// How often everything is compared again after something was mended. A log that is mended repairs itself first, and may
 /// lose in that what was read of it before.
 const PASSES: u8 = 4;
+
+/// How often what was not read back as it was written is written once more.
+const TRIES: u8 = 3;
 
 /// What the store knows of something.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,24 +58,29 @@ impl<F: NorFlash> Logs<F> {
         }
     }
 
-    /// Reads both copies back, and compares them with what the slot of A was filled with and both were told to store.
-    async fn read_back(&mut self, key: Key) -> Result<(), StoreError> {
-        self.fetch(Copy::B, key).await;
-        // What was written is in the slot of A until now.
-        let same = |logs: &Self| logs.a.value() == logs.b.value() && !logs.a.is_damaged() && !logs.b.is_damaged();
-        if !same(self) {
-            return Err(StoreError::ReadBack);
-        }
-        self.fetch(Copy::A, key).await;
-        if same(self) { Ok(()) } else { Err(StoreError::ReadBack) }
-    }
-
-    /// Stores what is in the slot of A in both copies.
+    /// Stores what is in the slot of A in both copies, and reads it back from both, into both slots.
     async fn store(&mut self, key: Key) -> Result<(), StoreError> {
         for copy in Copy::BOTH {
             self.append(Copy::A, copy, key).await?;
         }
-        self.read_back(key).await
+        // A word that was half-programmed may have read as erased, and is not what was written to it now. The next is.
+        for copy in [Copy::B, Copy::A] {
+            let mut tries = 0;
+            loop {
+                // The other slot has what was written.
+                self.fetch(copy, key).await;
+                let damaged = self.a.is_damaged() || self.b.is_damaged();
+                if self.a.value() == self.b.value() && !damaged {
+                    break;
+                }
+                if tries == TRIES {
+                    return Err(StoreError::ReadBack);
+                }
+                self.append(copy.other(), copy, key).await?;
+                tries += 1;
+            }
+        }
+        Ok(())
     }
 
     /// Whether neither copy has anything under a key.
@@ -126,12 +134,19 @@ impl<F: NorFlash> Store<F> {
         }
         // A bit for each key under which this copy was ahead of the other.
         let mut later = [0_u128; 2];
+<<<<<<< HEAD
         for pass in 0..PASSES {
             match self.mend_the_earlier(&mut later).await {
                 Ok(mended) => {
                     if pass == 0 {
                         self.mended = mended;
                     }
+=======
+        for _ in 0..PASSES {
+            match self.mend_the_earlier(&mut later).await {
+                Ok(mended) => {
+                    self.mended = self.mended.saturating_add(mended);
+>>>>>>> 592c7ca
                     if mended == 0 {
                         return self.mend_the_later(later).await.is_ok();
                     }
@@ -179,10 +194,15 @@ impl<F: NorFlash> Store<F> {
     async fn mend_the_later(&mut self, later: [u128; 2]) -> Result<(), StoreError> {
         for (copy, bits) in Copy::BOTH.into_iter().zip(later) {
             for key in Key::all().filter(|key| bits >> key.number() & 1 == 1) {
-                self.logs.fetch(copy.other(), key).await;
-                self.logs.append(copy.other(), copy, key).await?;
-                if self.logs.compare(key).await != Verdict::Same {
-                    return Err(StoreError::ReadBack);
+                let mut tries = 0;
+                loop {
+                    self.logs.fetch(copy.other(), key).await;
+                    self.logs.append(copy.other(), copy, key).await?;
+                    match self.logs.compare(key).await {
+                        Verdict::Same => break,
+                        _ if tries == TRIES => return Err(StoreError::ReadBack),
+                        _ => tries += 1,
+                    }
                 }
             }
         }
@@ -191,8 +211,7 @@ impl<F: NorFlash> Store<F> {
 
     /// Whether `copy` alone has all that makes a gate.
     async fn is_whole(&mut self, copy: Copy) -> bool {
-        self.logs.fetch(copy, Key::GATE).await;
-        let Some(whole) = decode::<Whole>(self.logs.slot(copy).value()) else { return false };
+        let Some(whole) = self.read::<Whole>(copy, Key::GATE).await else { return false };
         for key in whole.census().keys() {
             self.logs.fetch(copy, key).await;
             if self.logs.slot(copy).value().is_empty() {
@@ -202,11 +221,13 @@ impl<F: NorFlash> Store<F> {
         true
     }
 
-    pub(super) async fn has(&mut self, copy: Copy, key: Key, stage: Stage) -> bool {
+    /// What one copy says.
+    pub(super) async fn read<T: DeserializeOwned>(&mut self, copy: Copy, key: Key) -> Option<T> {
         self.logs.fetch(copy, key).await;
-        decode::<Stage>(self.logs.slot(copy).value()) == Some(stage)
+        decode(self.logs.slot(copy).value())
     }
 
+    /// Whether one copy has nothing under a key.
     pub(super) async fn is_missing(&mut self, copy: Copy, key: Key) -> bool {
         self.logs.fetch(copy, key).await;
         self.logs.slot(copy).is_missing()

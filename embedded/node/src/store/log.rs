@@ -3,7 +3,8 @@
 use core::ops::Range;
 use crc::{Digest, NoTable};
 use embedded_storage_async::nor_flash::NorFlash;
-use sequential_storage::cache::Cache;
+use sequential_storage::cache::key_pointers::ArrayKeyPointers;
+use sequential_storage::cache::{Cache, Uncached};
 use sequential_storage::map::{MapConfig, MapStorage};
 
 use super::StoreError;
@@ -11,6 +12,9 @@ use super::record::{CHECK, Key, VALUE, longest};
 
 /// Bytes of the longest key and value, rounded up to the longest word.
 const BUFFER: usize = (1 + VALUE).next_multiple_of(32);
+
+/// How many keys' places are kept while records are moved: those of an ordinary gate.
+const LOOKED_UP: usize = 24;
 
 /// One of the two copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,7 +126,10 @@ impl<F: NorFlash> Logs<F> {
             Copy::B => b.value(),
         };
         let config = MapConfig::try_new(range).map_err(|_| StoreError::Flash)?;
-        let mut map = MapStorage::<u8, _, _>::new(flash, config, Cache::new_uncached());
+        // Where a page is full, the log looks up each of its records: it need not search for the same one again and again.
+        let found = ArrayKeyPointers::<u8, LOOKED_UP>::new();
+        let cache = Cache::new(Uncached, Uncached, found);
+        let mut map = MapStorage::<u8, _, _>::new(flash, config, cache);
         map.store_item(buffer, &key.number(), &value).await.map_err(|_| StoreError::Flash)
     }
 
@@ -152,6 +159,14 @@ impl<F: NorFlash> Logs<F> {
         Ok(filling && first == Some(Some(true)))
     }
 
+<<<<<<< HEAD
+=======
+    /// Whether the page at `page` has been begun for sure.
+    pub(super) async fn is_begun(&mut self, page: u32) -> bool {
+        self.marker(page).await == Ok(Some(true))
+    }
+
+>>>>>>> 592c7ca
     /// Whether a marker is there; `None` where it neither is nor is not.
     async fn marker(&mut self, at: u32) -> Result<Option<bool>, StoreError> {
         let bytes = self.buffer.get_mut(..Self::WORD).ok_or(StoreError::Flash)?;

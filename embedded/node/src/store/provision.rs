@@ -19,22 +19,26 @@ impl<F: NorFlash> Store<F> {
         }
     }
 
-    /// The provisioning that `census` counts; `None` where a part of it is missing.
-    pub(super) async fn assemble(&mut self, census: Census, gate: GateConfig) -> Option<Provisioning> {
-        let mut provisioning = Provisioning { gate, channels: heapless::Vec::new(), outputs: heapless::Vec::new() };
+    /// Reads the channels and outputs that `census` counts; whether they are all there. (In place: the future of what
+    /// returned a provisioning would hold it twice.)
+    pub(super) async fn assemble(&mut self, census: Census, provisioning: &mut Provisioning) -> bool {
         for channel in 0..census.channels {
-            let config = self.piece(Key::channel(census.generation(), channel)?).await?;
-            provisioning.channels.push(config).ok()?;
+            let config = self.piece(Key::channel(census.generation(), channel)).await;
+            if config.is_none_or(|config| provisioning.channels.push(config).is_err()) {
+                return false;
+            }
         }
         for output in 0..census.outputs {
-            let config = self.piece(Key::output(census.generation(), output)?).await?;
-            provisioning.outputs.push(config).ok()?;
+            let config = self.piece(Key::output(census.generation(), output)).await;
+            if config.is_none_or(|config| provisioning.outputs.push(config).is_err()) {
+                return false;
+            }
         }
-        Some(provisioning)
+        true
     }
 
-    async fn piece<T: DeserializeOwned>(&mut self, key: Key) -> Option<T> {
-        match self.load(key).await {
+    async fn piece<T: DeserializeOwned>(&mut self, key: Option<Key>) -> Option<T> {
+        match self.load(key?).await {
             Loaded::Found(config) | Loaded::Unmended(config) => Some(config),
             Loaded::Never | Loaded::Lost(_) => None,
         }
@@ -80,8 +84,11 @@ impl<F: NorFlash> Store<F> {
 
     /// Checks what is staged, and sees to it that every channel has a mark.
     async fn stage_marks(&mut self, census: Census, config: &GateConfig, had: u8) -> Result<(), StoreError> {
-        let provisioning = self.assemble(census, config.clone()).await.ok_or(StoreError::Incomplete)?;
-        provisioning.check().map_err(|_| StoreError::Incomplete)?;
+        let mut provisioning =
+            Provisioning { gate: config.clone(), channels: heapless::Vec::new(), outputs: heapless::Vec::new() };
+        if !self.assemble(census, &mut provisioning).await || provisioning.check().is_err() {
+            return Err(StoreError::Incomplete);
+        }
         for (channel, config) in (0..).zip(&provisioning.channels) {
             let key = Key::mark(channel).ok_or(StoreError::Incomplete)?;
             let first = GrantRecord::floor(config.epoch, config.floor);

@@ -26,7 +26,7 @@ const BODY: usize = INT + 3 + 8 + 2 * 32 + LONG + 1 + INT + LONG + LONG + INT + 
 pub(super) const VALUE: usize = BODY + OVERHEAD;
 
 /// Bytes of the longest body of a channel's mark: kind, epoch, token, holder, released, TTL.
-const MARK: usize = 1 + INT + LONG + 18 + 1 + LONG;
+pub(super) const MARK: usize = 1 + INT + LONG + 18 + 1 + LONG;
 
 /// Bytes of the longest body of an output or a channel. Whatever is longer has times of decades, and is not stored: two
 /// provisionings at once would not leave the marks the room that they need.

@@ -172,7 +172,7 @@ fn a_life_of_cuts<F: Part>() {
     let (mut operations, mut cuts) = (0_u32, 0_u32);
     while chip.erases.iter().any(|erases| *erases < 3) {
         let operation = model.operation(&mut random);
-        let every = soak() || random.below(60) == 0;
+        let every = soak() || random.below(120) == 0;
         // How much there is to cut: what it takes uncut.
         let mut store = open::<F>(Chip { noise: random.next(), ..chip.clone() });
         let _ = block_on(store.boot());
@@ -278,4 +278,71 @@ fn a_first_provisioning_leaves_a_blank_board_or_a_gate() {
     a_first_provisioning::<Nor<16>>();
     a_first_provisioning::<Nor<32>>();
     a_first_provisioning::<Words<Nor<1>>>();
+}
+
+/// Cut after cut after cut, in whatever the gate was about, its boots included: nothing goes down, and no gate is blank.
+/// A loss would be a fault and safe; how many there were is printed.
+fn cuts_upon_cuts<F: Part>(lives: usize) {
+    let mut random = Random(seed());
+    let (mut losses, mut cuts) = (0, 0);
+    for _ in 0..lives {
+        let mut chip = gate::<F>();
+        let mut model = Model::new(0);
+        'life: for _ in 0..150 {
+            let mut store = open::<F>(Chip { noise: random.next(), ..chip });
+            let most = [60, 400, 3_000][random.below(3)];
+            let power = random.below(most);
+            set_power(&mut store, power);
+            let mut acknowledged = model.clone();
+            if let Boot::Gate(found, memory) = block_on(store.boot()) {
+                acknowledged.variant = found.gate.keys.id;
+                assert_eq!(found, provisioning(acknowledged.variant));
+                for (n, mark) in memory.marks.iter().enumerate() {
+                    let Remembered::Mark(mark) = mark else { continue };
+                    let floor = GrantRecord::floor(Epoch(0), 0);
+                    let known = acknowledged.marks.get(n).copied().unwrap_or(floor);
+                    let order = mark.mark.order(&known.mark);
+                    assert!(order.is_some_and(std::cmp::Ordering::is_ge), "channel {n} from {known:?} to {mark:?}");
+                    acknowledged.marks.resize(acknowledged.marks.len().max(n + 1), floor);
+                    acknowledged.marks[n] = *mark;
+                }
+                if memory.storable && block_on(store.count(memory.boots)).is_ok() {
+                    loop {
+                        let operation = acknowledged.operation(&mut random);
+                        if matches!(operation, Operation::Count) || run(&mut store, &operation).is_err() {
+                            break;
+                        }
+                        acknowledged = acknowledged.after(&operation);
+                    }
+                }
+            }
+            model = acknowledged;
+            chip = self::chip(store);
+            cuts += 1;
+            // With power that stays: is it there still?
+            let (board, after) = boot::<F>(Chip { noise: random.next(), ..chip.clone() });
+            match board {
+                Boot::Gate(_, memory) if all_trusted(&memory) => {}
+                Boot::Gate(..) | Boot::Lost => {
+                    losses += 1;
+                    break 'life;
+                }
+                Boot::Blank => panic!("a blank board"),
+            }
+            if random.below(2) == 0 {
+                chip = after;
+            }
+        }
+    }
+    println!("words of {}: {losses} losses in {cuts} cuts", F::WRITE_SIZE);
+}
+
+#[test]
+fn cut_after_cut_nothing_goes_down() {
+    let lives = if soak() { 1_000 } else { 3 };
+    cuts_upon_cuts::<Nor<4>>(lives);
+    cuts_upon_cuts::<Nor<8>>(lives);
+    cuts_upon_cuts::<Nor<16>>(lives);
+    cuts_upon_cuts::<Nor<32>>(lives);
+    cuts_upon_cuts::<Words<Nor<1>>>(lives);
 }
