@@ -134,19 +134,10 @@ impl<F: NorFlash> Store<F> {
         }
         // A bit for each key under which this copy was ahead of the other.
         let mut later = [0_u128; 2];
-<<<<<<< HEAD
-        for pass in 0..PASSES {
-            match self.mend_the_earlier(&mut later).await {
-                Ok(mended) => {
-                    if pass == 0 {
-                        self.mended = mended;
-                    }
-=======
         for _ in 0..PASSES {
             match self.mend_the_earlier(&mut later).await {
                 Ok(mended) => {
                     self.mended = self.mended.saturating_add(mended);
->>>>>>> 592c7ca
                     if mended == 0 {
                         return self.mend_the_later(later).await.is_ok();
                     }

@@ -159,14 +159,11 @@ impl<F: NorFlash> Logs<F> {
         Ok(filling && first == Some(Some(true)))
     }
 
-<<<<<<< HEAD
-=======
     /// Whether the page at `page` has been begun for sure.
     pub(super) async fn is_begun(&mut self, page: u32) -> bool {
         self.marker(page).await == Ok(Some(true))
     }
 
->>>>>>> 592c7ca
     /// Whether a marker is there; `None` where it neither is nor is not.
     async fn marker(&mut self, at: u32) -> Result<Option<bool>, StoreError> {
         let bytes = self.buffer.get_mut(..Self::WORD).ok_or(StoreError::Flash)?;
