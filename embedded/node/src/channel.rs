@@ -127,6 +127,14 @@ impl Channel {
         }
     }
 
+    /// For how long a lease of the channel's own authority keeps it from being granted anew.
+    pub(crate) const fn wait(&self, now: Instant) -> Duration {
+        match &self.guard {
+            Guard::Grantor(grantor) => grantor.wait(now),
+            _ => Duration::ZERO,
+        }
+    }
+
     /// Takes a fence whose record the operator has just stored anew.
     pub(crate) fn restore(&mut self, proof: fencegate::Proof) {
         self.guard = Guard::Fence(Fence::from_proof(proof, self.limits));

@@ -362,8 +362,13 @@ impl Gate {
             return Some(Ok(Reply::Provisioned));
         }
         let number = request.channel()?;
-        let answered = self.channels.get(usize::from(number))?.answered(asked.tag)?;
-        Some(answered.map(|()| self.again(asked.now, number)).map_err(Denied::from))
+        let channel = self.channels.get(usize::from(number))?;
+        let answered = channel.answered(asked.tag)?;
+        Some(answered.map(|()| self.again(asked.now, number)).map_err(|reason| match reason {
+            // Of how long that is, the first answer says nothing any more.
+            Reason::Held => Denied { reason, wait: channel.wait(asked.now) },
+            reason => reason.into(),
+        }))
     }
 
     fn decide(&mut self, asked: &Asked, request: Request) -> Result<Decided, Denied> {
