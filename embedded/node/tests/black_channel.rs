@@ -274,7 +274,12 @@ fn reflection() {
         let mut asked = payload(&kind.frame);
         asked[1] |= 0x80;
         kind.must_not_hear(&frame(&asked), "the request as an answer");
-        assert_eq!(kind.bench.silent().1, forged + 3, "each counted");
+        // Whoever has the key of the requests has not thereby that of the answers.
+        let (header, key) = (kind.bench.header(kind.role).reply(), kind.bench.keys(kind.role).request);
+        let challenge = kind.request.changes().then(|| kind.bench.challenge(kind.role));
+        let sealed = seal(&header, &key, &Sealed { challenge, request: kind.request.clone() }).unwrap().0;
+        kind.must_not_hear(&sealed, "a request that says of itself that it is an answer");
+        assert_eq!(kind.bench.silent().1, forged + 4, "each counted");
     }
     // The other way: a host does not take its own request for the gate's answer.
     let mut b = Bench::new();

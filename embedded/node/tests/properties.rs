@@ -182,8 +182,15 @@ impl Run {
             _ => r.below(400_000),
         };
         let values = |r: &mut Random| {
-            let count = TERMS[n].outputs.len() + usize::from(r.once_in(50));
-            (0..count).map(|_| i32::try_from(r.below(2)).unwrap() + i32::from(r.once_in(50)) * 3).collect()
+            let outputs = TERMS[n].outputs;
+            let mut values: Vec<i32> = outputs.iter().map(|output| r.pick(&[0, 1, output.max])).collect();
+            match r.below(60) {
+                0 => values.push(0),
+                1 => values[0] = outputs[0].max + 1,
+                2 => values[0] = -1,
+                _ => {}
+            }
+            values
         };
         let what = match r.below(30) {
             0..3 => What::Raise,

@@ -49,6 +49,12 @@ impl Shares {
         self.sum += share;
         self.worst = self.worst.max(share);
     }
+
+    fn add_all(&mut self, other: &Self) {
+        self.count += other.count;
+        self.sum += other.sum;
+        self.worst = self.worst.max(other.worst);
+    }
 }
 
 impl std::fmt::Display for Shares {
@@ -58,37 +64,67 @@ impl std::fmt::Display for Shares {
     }
 }
 
-#[test]
-fn nothing_is_driven_when_the_lease_could_be_anothers() {
-    let leases = if soak() { 1_000_000 } else { 20_000 };
-    let seeds = seeds(3);
-    let runs = leases / A_RUN / u64::try_from(seeds.len()).unwrap();
-    let (mut sensible, mut all) = (Shares::default(), Shares::default());
-    let (mut ran, mut used, mut drives) = (0_u64, 0_u64, 0);
-    for seed in seeds {
+/// What many leases came to.
+#[derive(Default)]
+struct Tally {
+    leases: u64,
+    used: u64,
+    drives: u64,
+    sensible: Shares,
+    all: Shares,
+}
+
+impl Tally {
+    /// So many gates of every kind, each with a run of leases.
+    fn of(seed: u64, runs: u64) -> Self {
         let _again = Again { seed, test: "time" };
         let mut random = Random(seed);
+        let mut tally = Self::default();
         for _ in 0..runs {
             let config = any(&mut random);
             let mut world = World::new(Random(random.next()), config);
             for _ in 0..A_RUN {
                 let outcome = world.lease().unwrap_or_else(|what| panic!("seed {seed}: {what}: {:?}", world.config));
-                ran += 1;
-                used += u64::from(outcome.drives > 0);
-                drives += outcome.drives;
+                tally.leases += 1;
+                tally.used += u64::from(outcome.drives > 0);
+                tally.drives += outcome.drives;
                 if let Some(cost) = outcome.cost {
-                    all.add(cost);
+                    tally.all.add(cost);
                     if is_sensible(&world.config) {
-                        sensible.add(cost);
+                        tally.sensible.add(cost);
                     }
                 }
             }
         }
+        tally
     }
-    println!("{ran} leases, {used} of them used, {drives} drives");
+
+    fn add(&mut self, other: &Self) {
+        self.leases += other.leases;
+        self.used += other.used;
+        self.drives += other.drives;
+        self.sensible.add_all(&other.sensible);
+        self.all.add_all(&other.all);
+    }
+}
+
+#[test]
+fn nothing_is_driven_when_the_lease_could_be_anothers() {
+    let leases = if soak() { 1_000_000 } else { 20_000 };
+    let seeds = seeds(3);
+    let runs = leases / A_RUN / u64::try_from(seeds.len()).unwrap();
+    let mut tally = Tally::default();
+    std::thread::scope(|scope| {
+        let each: Vec<_> = seeds.iter().map(|seed| scope.spawn(move || Tally::of(*seed, runs))).collect();
+        for one in each {
+            tally.add(&one.join().expect("it says above what happened"));
+        }
+    });
+    let Tally { leases, used, drives, sensible, all } = tally;
+    println!("{leases} leases, {used} of them used, {drives} drives, seeds {seeds:?}");
     println!("window lost beyond one round trip, sensible boards: {sensible}");
     println!("window lost beyond one round trip, all of them:     {all}");
-    assert!(used * 10 > ran * 7, "most leases are used: {used} of {ran}");
+    assert!(used * 10 > leases * 7, "most leases are used: {used} of {leases}");
     assert!(sensible.count > 100.0, "{sensible}");
     assert!(sensible.worst < 0.01, "aim: under 1 % of T: {sensible}");
 }

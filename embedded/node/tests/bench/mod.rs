@@ -11,6 +11,8 @@ use fencegate_wire::{
     GateId, GateStatus, Header, Key, Keyring, Nonce, OutputConfig, Provisioning, Reason, Reply, Request, Role, Sealed,
     Unverified, seal,
 };
+use std::cell::RefCell;
+use std::collections::HashMap;
 
 /// A millisecond in microseconds.
 pub(crate) const MS: u64 = 1_000;
@@ -61,6 +63,7 @@ pub(crate) struct Bench {
     worst_store: Duration,
     pub(crate) boots: u32,
     nonce: u64,
+    keys: RefCell<HashMap<Role, DirectionKeys>>,
 }
 
 pub(crate) fn holder(name: &str) -> Role {
@@ -107,6 +110,7 @@ impl Bench {
             worst_store,
             boots: 1,
             nonce: 0,
+            keys: RefCell::default(),
         }
     }
 
@@ -123,8 +127,10 @@ impl Bench {
         self.gate = Self::boot(&self.provisioning, self.worst_store, self.boots, &self.marks, 0);
     }
 
+    /// The keys of a role: a host derives them once.
     pub(crate) fn keys(&self, role: Role) -> DirectionKeys {
-        self.provisioning.gate.keys.base(role).directions(DOMAIN)
+        let mut known = self.keys.borrow_mut();
+        known.entry(role).or_insert_with(|| self.provisioning.gate.keys.base(role).directions(DOMAIN)).clone()
     }
 
     /// Lets the clock go on to `ms` since the boot.
