@@ -3,7 +3,10 @@
 //! It says nothing of how the gate goes about it: every reason is looked at by itself, and the first of the contract's
 //! order that applies is given.
 
+#![allow(dead_code, reason = "every test file uses a part of it")]
+
 mod outputs;
+pub(crate) mod side_by_side;
 
 /// What the gates of these tests are provisioned with.
 pub(crate) const LATENESS: u64 = 5_000;
