@@ -256,7 +256,7 @@ impl Channel {
 
     /// What became of the request with this tag, if it is the last that was done, or was refused for what may pass.
     pub(crate) fn answered(&self, tag: Tag) -> Option<Result<(), Reason>> {
-        if [self.used, self.operator].iter().flatten().any(|used| used.tag == tag) {
+        if [self.used, self.operator].iter().flatten().any(|used| used.tag == Some(tag)) {
             return Some(Ok(()));
         }
         self.refused.and_then(|(refused, reason)| (refused == tag).then_some(Err(reason)))

@@ -346,19 +346,26 @@ impl Gate {
                 }
                 match settled {
                     Ok(()) => {
-                        let reply = self.done(now, &header, number, Used { tag, challenge });
+                        let reply = self.done(now, &header, number, Used { tag: Some(tag), challenge });
                         self.answer(now, &header, reply)
                     }
-                    Err(reason) => self.refuse_for_good(now, &header, tag, Some(number), reason.into()),
+                    Err(reason) => {
+                        // The raise stands although its drive does not: its challenge has done one thing, and does no
+                        // other.
+                        if let Some(channel) = self.channels.get_mut(usize::from(number)).filter(|c| !c.is_lost()) {
+                            channel.used = Some(Used { tag: None, challenge });
+                        }
+                        self.refuse_for_good(now, &header, tag, Some(number), reason.into())
+                    }
                 }
             }
-            change => self.staged(now, &header, Used { tag, challenge }, &change, stored),
+            change => self.staged(now, &header, Used { tag: Some(tag), challenge }, &change, stored),
         }
     }
 
     /// What becomes of a request that came before.
     fn answered(&self, asked: &Asked, request: &Request) -> Option<Result<Reply, Denied>> {
-        if self.staged.used.is_some_and(|used| used.tag == asked.tag) {
+        if self.staged.used.is_some_and(|used| used.tag == Some(asked.tag)) {
             return Some(Ok(Reply::Provisioned));
         }
         let number = request.channel()?;

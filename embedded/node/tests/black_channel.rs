@@ -200,6 +200,15 @@ fn wrong_order_and_insertion() {
     assert_eq!(b.ask_with(holder("a"), challenges[3], drive(0, 33, 2_000, &[0])), None);
     assert_eq!(b.ask_with(holder("a"), challenges[2], drive(0, 33, 2_000, &[1])), Some(Reason::Replay));
     assert_eq!(b.pins()[0], 0, "the last word stands");
+    // A raise that was stored, and its drive too late: that challenge is used too.
+    let mut b = Bench::new();
+    b.storing = Some(300 * MS);
+    let challenge = b.challenge(holder("a"));
+    let frame = b.seal(holder("a"), Some(challenge), drive(0, 33, 200, &[1]));
+    assert_eq!(verdict(&b.send(holder("a"), frame.clone()).unwrap().reply), Some(Reason::Expired));
+    assert_eq!(b.ask_with(holder("a"), challenge, drive(0, 33, 2_000, &[1])), Some(Reason::Replay));
+    assert_eq!(verdict(&b.send(holder("a"), frame).unwrap().reply), Some(Reason::Expired), "as it was answered before");
+    assert_eq!((b.status(0).record, b.pins()[0]), (fence(0, 33, "a"), 0));
 }
 
 #[test]

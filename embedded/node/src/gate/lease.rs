@@ -52,7 +52,7 @@ impl Gate {
         }
         let Guard::Grantor(grantor) = &mut self.channel_mut(number)?.guard else { return Err(Reason::Storage.into()) };
         let _ = grantor.renew(asked.now, stamp)?;
-        let used = Used { tag: asked.tag, challenge };
+        let used = Used { tag: Some(asked.tag), challenge };
         Ok(Decided::Reply(self.done(asked.now, &asked.header, number, used)))
     }
 }

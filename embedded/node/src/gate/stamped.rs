@@ -45,7 +45,7 @@ impl Gate {
                     self.has_room(asked.now, number, &drive)?;
                     self.act(asked.now, number, pass, drive)?;
                 }
-                let used = crate::challenger::Used { tag: asked.tag, challenge };
+                let used = crate::challenger::Used { tag: Some(asked.tag), challenge };
                 Ok(Decided::Reply(self.done(asked.now, &asked.header, number, used)))
             }
             Admitted::Raise(raise) => {

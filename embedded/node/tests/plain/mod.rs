@@ -443,11 +443,11 @@ impl Plain {
         }
         if let What::Drive { values, .. } = &asked.what {
             let end = end.unwrap();
-            if end <= now {
-                return self.refuse(asked, "expired");
-            }
-            if c.fault.is_some() {
-                return self.refuse(asked, "fault");
+            let late = if end <= now { Some("expired") } else { c.fault.map(|_| "fault") };
+            if let Some(reason) = late {
+                // The raise was done, and its challenge is used up.
+                c.used[0] = Some((usize::MAX, asked.challenge.1));
+                return self.refuse(asked, reason);
             }
             c.drive = Drive::Driven { end, values: values.clone() };
         }
