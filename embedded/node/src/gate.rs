@@ -254,24 +254,36 @@ impl Gate {
                 }
                 match settled {
                     Ok(()) => {
-                        let reply = self.done(now, &header, number, Used { tag, challenge });
+                        let reply = self.done(now, &header, number, Used { tag: Some(tag), challenge });
                         self.answer(now, &reader, reply)
                     }
-                    Err(reason) => self.refuse_for_good(now, &reader, tag, Some(number), reason.into()),
+                    Err(reason) => {
+                        // The raise stands although its drive does not: its challenge has done one thing, and does no
+                        // other.
+                        if let Some(channel) = self.channels.get_mut(usize::from(number)).filter(|c| !c.is_lost()) {
+                            channel.used = Some(Used { tag: None, challenge });
+                        }
+                        self.refuse_for_good(now, &reader, tag, Some(number), reason.into())
+                    }
                 }
             }
-            change => self.staged(now, &reader, Used { tag, challenge }, &change, stored.err()),
+            change => self.staged(now, &reader, Used { tag: Some(tag), challenge }, &change, stored.err()),
         }
     }
 
     /// What becomes of a request that came before.
     fn answered(&self, asked: &Asked, request: &Request) -> Option<Result<Reply, Denied>> {
-        if self.staged.used.is_some_and(|used| used.tag == asked.tag) {
+        if self.staged.used.is_some_and(|used| used.tag == Some(asked.tag)) {
             return Some(Ok(Reply::Provisioned));
         }
         let number = request.channel()?;
-        let answered = self.channels.get(usize::from(number))?.answered(asked.tag)?;
-        Some(answered.map(|()| self.again(asked.now, number)).map_err(Denied::from))
+        let channel = self.channels.get(usize::from(number))?;
+        let answered = channel.answered(asked.tag)?;
+        Some(answered.map(|()| self.again(asked.now, number)).map_err(|reason| match reason {
+            // Of how long that is, the first answer says nothing any more.
+            Reason::Held => Denied { reason, wait: channel.wait(asked.now) },
+            reason => reason.into(),
+        }))
     }
 
     fn decide(&mut self, asked: &Asked, request: Request) -> Result<Decided, Denied> {

@@ -58,7 +58,7 @@ impl Gate {
             self.challenger.void();
             self.log.write(asked.now, Some(number), What::Rearmed);
         }
-        let used = Used { tag: asked.tag, challenge };
+        let used = Used { tag: Some(asked.tag), challenge };
         Ok(Decided::Reply(self.done(asked.now, &asked.header, number, used)))
     }
 
