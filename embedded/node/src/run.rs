@@ -79,8 +79,8 @@ pub struct Node<R, W, F, O, D, I, P, C, const N: usize> {
     pub worst_store: Duration,
 }
 
-/// Answers on their way to the line: behind the one that is being written, a few that wait.
-type Answers = Channel<NoopRawMutex, Frame, 4>;
+/// Answers on their way to the line: behind the one that is being written, two that wait.
+type Answers = Channel<NoopRawMutex, Frame, 2>;
 
 /// Runs the gate for ever.
 pub async fn run<R, W, F, O, D, I, P, C, const N: usize>(node: Node<R, W, F, O, D, I, P, C, N>) -> !
