@@ -16,32 +16,18 @@ use crate::channel::{Channel, Guard, is_unused};
 use crate::inputs::Inputs;
 use crate::line::Line;
 use crate::log::Log;
-use crate::memory::{Board, Memory, Remembered};
+use crate::memory::{Board, Life, Memory, Remembered};
 use crate::pending::{Change, Pending, Step};
 use crate::store::StoreError;
 use crate::{DOMAIN, Stored};
-use fencegate::{Budget, Deadline, Drift, Duration, FenceRecord, Instant, Monotonic, RaiseBudget};
+use fencegate::{Budget, Deadline, Duration, FenceRecord, Instant, Monotonic};
 use fencegate_wire::{
-    BaseKey, Cause, Challenge, Counters, Fault, GateConfig, GateId, Header, Key, Keyring, MAX_CHANNELS,
-    MAX_GATE_OUTPUTS, Provisioning, Reason, Reply, Request, Role, Sealed, Tag, Unverified, What,
+    BaseKey, Cause, Challenge, Counters, Fault, Header, Key, MAX_CHANNELS, MAX_GATE_OUTPUTS, Provisioning, Reason,
+    Reply, Request, Role, Sealed, Tag, Unverified, What,
 };
 
 /// For how long a store that was refused as `busy` has the right of way: its host asks again within that.
 const WANTED: Duration = Duration::from_secs(1);
-
-/// For how long a challenge of a board that is no gate is good.
-const FRESH: Duration = Duration::from_secs(60);
-
-/// What the board is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Life {
-    /// It never was a gate: it knows only the factory key, which everybody knows, and obeys nothing but a provisioning.
-    Blank,
-    /// It was one, and its provisioning is lost: it obeys nothing at all.
-    Lost,
-    /// It is one.
-    Gate,
-}
 
 /// A gate, or a board that is to become one.
 #[derive(Debug)]
@@ -111,47 +97,20 @@ enum Decided {
 impl Gate {
     /// The gate at boot: every channel safe.
     pub fn new(config: Provisioning, memory: &Memory, board: Board, now: Instant) -> Self {
-        let channels = (config.channels.iter().enumerate())
-            .map(|(n, channel)| {
-                let nothing = Remembered::Lost(FenceRecord::floor(channel.epoch, channel.floor));
-                let remembered = memory.marks.get(n).copied().unwrap_or(nothing);
-                let action = config.outputs_of(n).iter().map(|output| output.action.time()).max();
-                Channel::new(channel, config.terms(n), action.unwrap_or(Duration::ZERO), remembered, now)
-            })
-            .collect();
-        let mut gate = Self::bare(Life::Gate, config, memory.boots, board, now);
-        gate.channels = channels;
-        gate.storable = memory.storable;
-        gate.mended = memory.mended;
-        gate.log.write(now, None, What::Booted { boots: memory.boots });
-        if memory.mended > 0 {
-            gate.log.write(now, None, What::Mended { records: memory.mended });
-        }
+        let mut gate = Self::blank(board, false, now);
+        gate.config = config;
+        gate.begin(Life::Gate, memory, now);
         gate
     }
 
     /// A board that never was a gate, or (`lost`) one whose provisioning is lost.
     pub fn blank(board: Board, lost: bool, now: Instant) -> Self {
-        let keys = Keyring { root: Key::new([0; 32]), operator: Key::new([0; 32]), instance: 0, id: 0 };
-        let gate = GateConfig {
-            gate: GateId::FACTORY,
-            keys,
-            drift: Drift::ZERO,
-            lateness: Duration::ZERO,
-            longest_window: FRESH,
-            raises: RaiseBudget { burst: 0, every: FRESH },
-            warning: Duration::ZERO,
-        };
-        let config = Provisioning { gate, channels: heapless::Vec::new(), outputs: heapless::Vec::new() };
-        Self::bare(if lost { Life::Lost } else { Life::Blank }, config, 0, board, now)
-    }
-
-    fn bare(life: Life, config: Provisioning, boots: u32, board: Board, now: Instant) -> Self {
+        let config = Provisioning::nobodys();
         let mut clock = Monotonic::new();
         let fault = clock.read(now).err().map(|_| Fault::Clock);
         Self {
-            life,
-            lines: config.outputs.iter().map(|output| Line::new(output, now)).collect(),
+            life: if lost { Life::Lost } else { Life::Blank },
+            lines: heapless::Vec::new(),
             budget: Budget::full(config.gate.raises, now),
             config,
             board,
@@ -160,13 +119,44 @@ impl Gate {
             store_wanted: None,
             channels: heapless::Vec::new(),
             inputs: Inputs::default(),
-            challenger: Challenger::new(boots),
+            challenger: Challenger::new(0),
             clock,
             counters: Counters::default(),
             log: Log::new(),
             fault,
             staged: Staged::default(),
         }
+    }
+
+    /// Makes a board that was [`Self::blank`] what its store says that it is; of a gate, the store has read the
+    /// provisioning already.
+    pub(crate) fn begin(&mut self, life: Life, memory: &Memory, now: Instant) {
+        self.life = life;
+        if life != Life::Gate {
+            self.config = Provisioning::nobodys();
+            return;
+        }
+        for (n, channel) in self.config.channels.iter().enumerate() {
+            let nothing = Remembered::Lost(FenceRecord::floor(channel.epoch, channel.floor));
+            let remembered = memory.marks.get(n).copied().unwrap_or(nothing);
+            let action = self.config.outputs_of(n).iter().map(|output| output.action.time()).max();
+            let action = action.unwrap_or(Duration::ZERO);
+            let _ = self.channels.push(Channel::new(channel, self.config.terms(n), action, remembered, now)); // as many
+        }
+        self.lines.extend(self.config.outputs.iter().map(|output| Line::new(output, now)));
+        self.budget = Budget::full(self.config.gate.raises, now);
+        self.challenger = Challenger::new(memory.boots);
+        self.storable = memory.storable;
+        self.mended = memory.mended;
+        self.log.write(now, None, What::Booted { boots: memory.boots });
+        if memory.mended > 0 {
+            self.log.write(now, None, What::Mended { records: memory.mended });
+        }
+    }
+
+    /// Where the store puts a provisioning, before [`Self::begin`].
+    pub(crate) const fn config_mut(&mut self) -> &mut Provisioning {
+        &mut self.config
     }
 
     /// The boot counter that no challenge may carry before it is stored; `None` for a board that is no gate.

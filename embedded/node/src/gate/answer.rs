@@ -1,9 +1,10 @@
 //! What the gate says.
 
-use super::{Asker, Denied, Gate, Life};
+use super::{Asker, Denied, Gate};
 use crate::FIRMWARE;
 use crate::challenger::Used;
 use crate::channel::Channel;
+use crate::memory::Life;
 use crate::pending::Step;
 use fencegate::{Duration, Epoch, FenceRecord, Instant};
 use fencegate_wire::{Answer, ChannelStatus, Fault, GateStatus, Header, Reason, Refused, Reply, Role, Tag, seal};

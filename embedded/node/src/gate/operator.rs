@@ -1,7 +1,8 @@
 //! What the operator asks: epochs, rearming, provisioning.
 
-use super::{Asked, Asker, Decided, Denied, Gate, Guard, Life, pending};
+use super::{Asked, Asker, Decided, Denied, Gate, Guard, pending};
 use crate::challenger::Used;
+use crate::memory::Life;
 use crate::pending::{Change, Mark, Step};
 use crate::store::StoreError;
 use fencegate::{Epoch, Fence, FenceRecord, Instant, Limits};

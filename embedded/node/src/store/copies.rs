@@ -5,7 +5,7 @@ use embedded_storage_async::nor_flash::NorFlash;
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::log::{Copy, Logs};
-use super::record::{Key, Whole, decode, encode};
+use super::record::{Census, Key, Whole, decode, encode};
 use super::{Store, StoreError};
 
 /// How often everything is compared again after something was mended. A log that is mended repairs itself first, and may
@@ -30,7 +30,7 @@ pub(super) enum Loaded<T> {
 
 /// What the copies say under one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verdict {
+pub(super) enum Verdict {
     Same,
     /// This copy has the later value, or the only one.
     Later(Copy),
@@ -41,7 +41,7 @@ enum Verdict {
 
 impl<F: NorFlash> Logs<F> {
     /// Reads both copies into their slots, and compares them.
-    async fn compare(&mut self, key: Key) -> Verdict {
+    pub(super) async fn compare(&mut self, key: Key) -> Verdict {
         self.fetch(Copy::A, key).await;
         self.fetch(Copy::B, key).await;
         match (self.a.value(), self.b.value()) {
@@ -59,7 +59,7 @@ impl<F: NorFlash> Logs<F> {
     }
 
     /// Stores what is in the slot of A in both copies, and reads it back from both, into both slots.
-    async fn store(&mut self, key: Key) -> Result<(), StoreError> {
+    pub(super) async fn store(&mut self, key: Key) -> Result<(), StoreError> {
         for copy in Copy::BOTH {
             self.append(Copy::A, copy, key).await?;
         }
@@ -96,27 +96,11 @@ impl<F: NorFlash> Logs<F> {
     }
 }
 
-impl<F: NorFlash> Store<F> {
-    /// Writes a record to both copies, and hands back what was read from both.
-    pub(super) async fn store<T>(&mut self, key: Key, value: &T) -> Result<T, StoreError>
-    where
-        T: Serialize + DeserializeOwned,
-    {
-        self.logs.a.fill(|bytes| encode(value, bytes))?;
-        self.store_filled(key).await
-    }
-
-    /// Writes what the slot of A was filled with to both copies, and hands back what was read from both.
-    pub(super) async fn store_filled<T: DeserializeOwned>(&mut self, key: Key) -> Result<T, StoreError> {
-        self.logs.store(key).await?;
-        decode(self.logs.a.value()).ok_or(StoreError::ReadBack)
-    }
-
-    /// What both copies say.
-    pub(super) async fn load<T: DeserializeOwned>(&mut self, key: Key) -> Loaded<T> {
-        let verdict = self.logs.compare(key).await;
+impl<F> Logs<F> {
+    /// What both copies say, as they were compared.
+    pub(super) fn said<T: DeserializeOwned>(&self, verdict: Verdict) -> Loaded<T> {
         let copy = if let Verdict::Later(copy) = verdict { copy } else { Copy::A };
-        match (verdict, decode(self.logs.slot(copy).value())) {
+        match (verdict, decode(self.slot(copy).value())) {
             (Verdict::Same, Some(value)) => Loaded::Found(value),
             (Verdict::Later(_), Some(value)) => Loaded::Unmended(value),
             (Verdict::Never, _) => Loaded::Never,
@@ -124,6 +108,13 @@ impl<F: NorFlash> Store<F> {
         }
     }
 
+    /// Fills the slot of A with a record, to be stored.
+    pub(super) fn set(&mut self, value: &impl Serialize) -> Result<(), StoreError> {
+        self.a.fill(|bytes| encode(value, bytes))
+    }
+}
+
+impl<F: NorFlash> Store<F> {
     /// Makes the copies the same in all that is in force; whether that went well.
     pub(super) async fn mend(&mut self) -> bool {
         for copy in Copy::BOTH {
@@ -161,21 +152,21 @@ impl<F: NorFlash> Store<F> {
     /// could not write to.
     async fn mend_the_earlier(&mut self, later: &mut [u128; 2]) -> Result<u8, Copy> {
         let mut mended = 0_u8;
-        let mut mend = async |logs: &mut Logs<F>, key: Key| {
-            if let Verdict::Later(copy) = logs.compare(key).await {
-                logs.append(copy, copy.other(), key).await.map_err(|_| copy.other())?;
+        let mut census: Option<Census> = None;
+        for key in Key::all() {
+            // Without the record of the whole, which is the first, what else there is belongs to nothing.
+            if key != Key::GATE && !census.is_some_and(|census| census.has(key)) {
+                continue;
+            }
+            if let Verdict::Later(copy) = self.logs.compare(key).await {
+                self.logs.append(copy, copy.other(), key).await.map_err(|_| copy.other())?;
                 let [a, b] = &mut *later;
                 *(if copy == Copy::A { a } else { b }) |= 1 << key.number();
                 mended = mended.saturating_add(1);
             }
-            Ok(())
-        };
-        mend(&mut self.logs, Key::GATE).await?;
-        // Without it, what else there is belongs to nothing.
-        self.logs.fetch(Copy::A, Key::GATE).await;
-        if let Some(whole) = decode::<Whole>(self.logs.a.value()) {
-            for key in whole.census().keys() {
-                mend(&mut self.logs, key).await?;
+            if key == Key::GATE {
+                self.logs.fetch(Copy::A, key).await;
+                census = decode::<Whole>(self.logs.a.value()).map(|whole| whole.census());
             }
         }
         Ok(mended)
@@ -202,25 +193,20 @@ impl<F: NorFlash> Store<F> {
 
     /// Whether `copy` alone has all that makes a gate.
     async fn is_whole(&mut self, copy: Copy) -> bool {
-        let Some(whole) = self.read::<Whole>(copy, Key::GATE).await else { return false };
-        for key in whole.census().keys() {
+        let mut census: Option<Census> = None;
+        for key in Key::all() {
+            if key != Key::GATE && !census.is_some_and(|census| census.has(key)) {
+                continue;
+            }
             self.logs.fetch(copy, key).await;
-            if self.logs.slot(copy).value().is_empty() {
+            let value = self.logs.slot(copy).value();
+            if value.is_empty() {
                 return false;
             }
+            if key == Key::GATE {
+                census = decode::<Whole>(value).map(|whole| whole.census());
+            }
         }
-        true
-    }
-
-    /// What one copy says.
-    pub(super) async fn read<T: DeserializeOwned>(&mut self, copy: Copy, key: Key) -> Option<T> {
-        self.logs.fetch(copy, key).await;
-        decode(self.logs.slot(copy).value())
-    }
-
-    /// Whether one copy has nothing under a key.
-    pub(super) async fn is_missing(&mut self, copy: Copy, key: Key) -> bool {
-        self.logs.fetch(copy, key).await;
-        self.logs.slot(copy).is_missing()
+        census.is_some()
     }
 }

@@ -75,6 +75,15 @@ pub(super) struct Logs<F> {
     buffer: [u8; BUFFER],
 }
 
+impl<F> Logs<F> {
+    pub(super) const fn slot(&self, copy: Copy) -> &Slot {
+        match copy {
+            Copy::A => &self.a,
+            Copy::B => &self.b,
+        }
+    }
+}
+
 impl<F: NorFlash> Logs<F> {
     /// The log's word.
     pub(super) const WORD: usize = if F::WRITE_SIZE > F::READ_SIZE { F::WRITE_SIZE } else { F::READ_SIZE };
@@ -85,13 +94,6 @@ impl<F: NorFlash> Logs<F> {
     pub(super) const fn new(flash: F) -> Self {
         let () = Self::_WORD;
         Self { flash, a: Slot::EMPTY, b: Slot::EMPTY, buffer: [0; BUFFER] }
-    }
-
-    pub(super) const fn slot(&self, copy: Copy) -> &Slot {
-        match copy {
-            Copy::A => &self.a,
-            Copy::B => &self.b,
-        }
     }
 
     /// Reads what `copy` holds under `key`, past any cache, into the copy's slot.
