@@ -138,7 +138,18 @@ fn cut<F: Part>(chip: &Chip, from: &Model, operation: &Operation, power: usize, 
     // Uncut, and once more with the weak bits read another way.
     let (first, store) = found::<F>(torn, random.next(), &context);
     assert!(is(&first, &to) || !acknowledged && is(&first, from), "{context}: {first:?} from {from:?} to {to:?}");
-    let (second, mut store) = found::<F>(self::chip(store), random.next(), &context);
+    let mended = self::chip(store);
+    // Each copy by itself now has what the boot has said, however the weak bits read.
+    if random.below(2) == 0 {
+        let mut halved = mended.clone();
+        let half = halved.bytes.len() / 2;
+        let lost = random.below(2) * half;
+        halved.bytes[lost..lost + half].fill(0xff);
+        halved.weak[lost..lost + half].fill(0);
+        let (alone, _) = found::<F>(halved, random.next(), &context);
+        assert_not_behind(&alone, &first, &format!("{context}, then the half at {lost} lost"));
+    }
+    let (second, mut store) = found::<F>(mended, random.next(), &context);
     assert!(is(&second, &to) || !acknowledged && is(&second, from), "{context}: {second:?}");
     assert_not_behind(&second, &first, &context);
 
