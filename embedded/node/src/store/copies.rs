@@ -130,7 +130,7 @@ impl<F: NorFlash> Store<F> {
                 Ok(mended) => {
                     self.mended = self.mended.saturating_add(mended);
                     if mended == 0 {
-                        return self.mend_the_later(later).await.is_ok();
+                        return self.mend_both(later).await.is_ok();
                     }
                 }
                 Err(copy) => {
@@ -172,14 +172,17 @@ impl<F: NorFlash> Store<F> {
         Ok(mended)
     }
 
-    /// Writes once more what a copy had and the other had not: it may be half-programmed, and read like this only today.
-    async fn mend_the_later(&mut self, later: [u128; 2]) -> Result<(), StoreError> {
+    /// Writes to both copies once more what only one had. There it may be half-programmed, and read like this only today;
+    /// and in the other it may have been written over a word that was half-programmed and read as erased.
+    async fn mend_both(&mut self, later: [u128; 2]) -> Result<(), StoreError> {
         for (copy, bits) in Copy::BOTH.into_iter().zip(later) {
+            let mended = copy.other();
             for key in Key::all().filter(|key| bits >> key.number() & 1 == 1) {
                 let mut tries = 0;
                 loop {
-                    self.logs.fetch(copy.other(), key).await;
-                    self.logs.append(copy.other(), copy, key).await?;
+                    self.logs.fetch(mended, key).await;
+                    self.logs.append(mended, mended, key).await?;
+                    self.logs.append(mended, copy, key).await?;
                     match self.logs.compare(key).await {
                         Verdict::Same => break,
                         _ if tries == TRIES => return Err(StoreError::ReadBack),

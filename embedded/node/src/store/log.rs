@@ -8,7 +8,7 @@ use sequential_storage::cache::{Cache, Uncached};
 use sequential_storage::map::{MapConfig, MapStorage};
 
 use super::StoreError;
-use super::record::{CHECK, Key, VALUE, longest};
+use super::record::{CHECK, Key, VALUE, is_sound, longest};
 
 /// Bytes of the longest key and value, rounded up to the longest word.
 const BUFFER: usize = (1 + VALUE).next_multiple_of(32);
@@ -135,9 +135,9 @@ impl<F: NorFlash> Logs<F> {
         map.store_item(buffer, &key.number(), &value).await.map_err(|_| StoreError::Flash)
     }
 
-    /// Whether a copy's log is between two states, as a cut while a page was opened, closed or erased leaves it. Such a log
-    /// may be another tomorrow, since the markers of its pages may read either way; and to repair itself it erases a page
-    /// whose records it takes to be in another.
+    /// Whether a copy's log is between two states, as a cut while a page was opened, closed, erased or written to leaves
+    /// it. Such a log may be another tomorrow: the markers of its pages may read either way, to repair itself it erases a
+    /// page whose records it takes to be in another, and behind half a record it may see nothing of what came later.
     pub(super) async fn is_unsettled(&mut self, copy: Copy) -> Result<bool, StoreError> {
         let range = self.range(copy);
         let size = u32::try_from(F::ERASE_SIZE).map_err(|_| StoreError::Flash)?;
@@ -149,7 +149,8 @@ impl<F: NorFlash> Logs<F> {
             let settled = match (begun, full) {
                 (Some(false), Some(false)) => self.is_erased(page..page.saturating_add(size)).await,
                 // The page behind the one that is being filled is kept erased.
-                (Some(true), Some(_)) => !filling,
+                (Some(true), Some(true)) => !filling,
+                (Some(true), Some(false)) => !filling && self.is_clean(page).await?,
                 _ => false,
             };
             if !settled {
@@ -159,6 +160,49 @@ impl<F: NorFlash> Logs<F> {
             let _ = first.get_or_insert(begun);
         }
         Ok(filling && first == Some(Some(true)))
+    }
+
+    /// Whether what is written in a page are whole records up to one place, and nothing behind it.
+    async fn is_clean(&mut self, page: u32) -> Result<bool, StoreError> {
+        let mut at = usize::try_from(page).map_err(|_| StoreError::Flash)?;
+        let end = at + F::ERASE_SIZE - Self::WORD;
+        at += Self::WORD;
+        let header = 8_usize.next_multiple_of(Self::WORD);
+        while at + header <= end {
+            let bytes = self.read(at, header).await?;
+            if bytes.iter().all(|byte| *byte == 0xff) {
+                let [at, end] = [at, end].map(|at| u32::try_from(at).unwrap_or(u32::MAX));
+                return Ok(self.is_erased(at..end).await);
+            }
+            // After the check value comes the length.
+            let len = match bytes {
+                [_, _, _, _, low, high, ..] => usize::from(u16::from_le_bytes([*low, *high])),
+                _ => return Ok(false),
+            };
+            at += header;
+            let padded = len.next_multiple_of(Self::WORD);
+            if at + padded > end {
+                return Ok(false);
+            }
+            // What is longer is a later firmware's, and not ours to judge.
+            if padded <= BUFFER {
+                let data = self.read(at, padded).await?;
+                let value = data.get(1..len).unwrap_or_default();
+                if len == 0 || !value.is_empty() && !is_sound(value) {
+                    return Ok(false);
+                }
+            }
+            at += padded;
+        }
+        Ok(true)
+    }
+
+    /// Reads what is at `at` past any cache.
+    async fn read(&mut self, at: usize, len: usize) -> Result<&[u8], StoreError> {
+        let at = u32::try_from(at).map_err(|_| StoreError::Flash)?;
+        let bytes = self.buffer.get_mut(..len).ok_or(StoreError::Flash)?;
+        self.flash.read(at, bytes).await.map_err(|_| StoreError::Flash)?;
+        Ok(bytes)
     }
 
     /// Whether the page at `page` has been begun for sure.

@@ -266,6 +266,11 @@ fn close(bytes: &mut [u8], end: usize) -> Option<usize> {
     Some(end + check.len())
 }
 
+/// Whether the check value of a record's value is right, whatever its format.
+pub(super) fn is_sound(bytes: &[u8]) -> bool {
+    bytes.split_last_chunk::<4>().is_some_and(|(signed, check)| CHECK.checksum(signed).to_le_bytes() == *check)
+}
+
 /// Reads a record's value; `None` where it is damaged, or of another format.
 pub(super) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
     postcard::take_from_bytes(body(bytes)?).ok().filter(|(_, rest)| rest.is_empty()).map(|(value, _)| value)
@@ -274,7 +279,6 @@ pub(super) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
 /// What is between format and check value, where both are right.
 #[inline(never)] // once, and not once for every kind of record
 fn body(bytes: &[u8]) -> Option<&[u8]> {
-    let (signed, check) = bytes.split_last_chunk::<4>()?;
-    let (format, body) = signed.split_first()?;
-    (*format == FORMAT && CHECK.checksum(signed).to_le_bytes() == *check).then_some(body)
+    let (signed, _) = bytes.split_last_chunk::<4>().filter(|_| is_sound(bytes))?;
+    signed.split_first().filter(|(format, _)| **format == FORMAT).map(|(_, body)| body)
 }
