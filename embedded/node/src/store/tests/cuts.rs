@@ -125,7 +125,7 @@ fn cut<F: Part>(chip: &Chip, from: &Model, operation: &Operation, power: usize, 
     set_power(&mut store, again);
     let reported = block_on(store.boot());
     let (later, _) = found::<F>(self::chip(store), random.next(), &format!("{context}, mending cut after {again}"));
-    assert!(is(&later, &to) || !acknowledged && is(&later, from), "{context}, then {again}: {later:?}");
+    assert!(is(&later, &to) || !acknowledged && is(&later, from), "{context}, then {again}: {later:?} from {from:?}");
     if let Boot::Gate(provisioned, memory) = reported {
         let marks = memory.marks.iter().map(|mark| match mark {
             Remembered::Mark(mark) => *mark,
