@@ -117,16 +117,17 @@ impl<F> Logs<F> {
 impl<F: NorFlash> Store<F> {
     /// Makes the copies the same in all that is in force; whether that went well.
     pub(super) async fn mend(&mut self) -> bool {
-        for copy in Copy::BOTH {
-            let unsettled = self.logs.is_unsettled(copy).await;
-            if unsettled != Ok(false) {
-                let _ = self.clear(copy).await; // where not, what is there is made the best of
-            }
-        }
         // A bit for each key under which this copy was ahead of the other.
         let mut later = [0_u128; 2];
+        for copy in Copy::BOTH {
+            if self.logs.is_unsettled(copy).await != Ok(false) {
+                // Where it cannot be written anew, what is there is made the best of.
+                let _ = self.mend_from(&[copy], Some(&mut later)).await;
+                let _ = self.clear(copy).await;
+            }
+        }
         for _ in 0..PASSES {
-            match self.mend_the_earlier(&mut later).await {
+            match self.mend_from(&Copy::BOTH, Some(&mut later)).await {
                 Ok(mended) => {
                     self.mended = self.mended.saturating_add(mended);
                     if mended == 0 {
@@ -143,31 +144,40 @@ impl<F: NorFlash> Store<F> {
         false
     }
 
-    /// Erases a copy, provided that the other one has everything; whether it did.
+    /// Erases a copy, provided that the other one has everything, and as late as this one; whether it did.
     async fn clear(&mut self, copy: Copy) -> bool {
-        self.is_whole(copy.other()).await && self.logs.erase(copy).await.is_ok()
+        self.is_whole(copy.other()).await
+            && self.mend_from(&[copy], None).await == Ok(0)
+            && self.logs.erase(copy).await.is_ok()
     }
 
-    /// Writes to each copy what only the other has, and leaves the other alone; says how much that was, or which copy it
-    /// could not write to.
-    async fn mend_the_earlier(&mut self, later: &mut [u128; 2]) -> Result<u8, Copy> {
+    /// Writes to the other copy what only one of `from` has, or has later, and leaves the one alone; says how much that
+    /// was, or which copy could not be written to. Without `later` it counts and writes nothing.
+    async fn mend_from(&mut self, from: &[Copy], mut later: Option<&mut [u128; 2]>) -> Result<u8, Copy> {
+        // Of two provisionings the later counts, with all that belongs to it; the record of the whole comes last, so that
+        // until then a cut changes nothing about which that is.
+        let ahead = match self.logs.compare(Key::GATE).await {
+            Verdict::Later(copy) => Some(copy),
+            _ => None,
+        };
+        let slot = self.logs.slot(ahead.unwrap_or(Copy::A));
+        let census = decode::<Whole>(slot.value()).map(|whole| whole.census());
         let mut mended = 0_u8;
-        let mut census: Option<Census> = None;
-        for key in Key::all() {
-            // Without the record of the whole, which is the first, what else there is belongs to nothing.
-            if key != Key::GATE && !census.is_some_and(|census| census.has(key)) {
+        let held = |key: &Key| *key != Key::GATE && census.is_some_and(|census| census.has(*key));
+        for key in Key::all().filter(held).chain([Key::GATE]) {
+            let copy = match (self.logs.compare(key).await, ahead) {
+                (Verdict::Later(copy), _) => copy,
+                (Verdict::Contradiction, Some(copy)) if key.is_piece() => copy,
+                _ => continue,
+            };
+            if !from.contains(&copy) {
                 continue;
             }
-            if let Verdict::Later(copy) = self.logs.compare(key).await {
+            if let Some([a, b]) = later.as_deref_mut() {
                 self.logs.append(copy, copy.other(), key).await.map_err(|_| copy.other())?;
-                let [a, b] = &mut *later;
                 *(if copy == Copy::A { a } else { b }) |= 1 << key.number();
-                mended = mended.saturating_add(1);
             }
-            if key == Key::GATE {
-                self.logs.fetch(Copy::A, key).await;
-                census = decode::<Whole>(self.logs.a.value()).map(|whole| whole.census());
-            }
+            mended = mended.saturating_add(1);
         }
         Ok(mended)
     }

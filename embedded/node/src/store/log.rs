@@ -221,16 +221,39 @@ impl<F: NorFlash> Logs<F> {
         })
     }
 
-    /// Erases a copy, so that it can be written anew from the other.
+    /// Erases a copy, so that it can be written anew from the other: the page that was written last comes last, so that
+    /// what a cut leaves is never an earlier state of it.
     pub(super) async fn erase(&mut self, copy: Copy) -> Result<(), StoreError> {
+        let range = self.range(copy);
         let size = u32::try_from(F::ERASE_SIZE).map_err(|_| StoreError::Flash)?;
-        for page in self.range(copy).step_by(F::ERASE_SIZE) {
-            let end = page.saturating_add(size);
-            if !self.is_erased(page..end).await {
-                self.flash.erase(page, end).await.map_err(|_| StoreError::Flash)?;
+        let next = |page: u32| if page + size < range.end { page + size } else { range.start };
+        let mut last = None;
+        for page in range.clone().step_by(F::ERASE_SIZE) {
+            let filling = self.is_filling(page).await?;
+            if filling && !self.is_filling(next(page)).await? {
+                last = Some(page);
+                break;
+            }
+            // Where none is being filled, it is the one before what is erased.
+            let erased = self.is_erased(next(page)..next(page) + size).await;
+            if last.is_none() && erased && !self.is_erased(page..page + size).await {
+                last = Some(page);
             }
         }
+        let mut page = next(last.unwrap_or(range.end.saturating_sub(size)));
+        for _ in range.clone().step_by(F::ERASE_SIZE) {
+            if !self.is_erased(page..page + size).await {
+                self.flash.erase(page, page + size).await.map_err(|_| StoreError::Flash)?;
+            }
+            page = next(page);
+        }
         Ok(())
+    }
+
+    /// Whether a page is begun and not full.
+    async fn is_filling(&mut self, page: u32) -> Result<bool, StoreError> {
+        let last = u32::try_from(F::ERASE_SIZE - Self::WORD).map_err(|_| StoreError::Flash)?;
+        Ok(self.marker(page).await? == Some(true) && self.marker(page.saturating_add(last)).await? == Some(false))
     }
 
     pub(super) async fn is_erased(&mut self, range: Range<u32>) -> bool {

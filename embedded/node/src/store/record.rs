@@ -136,6 +136,11 @@ impl Key {
         }
     }
 
+    /// Whether it is an output or a channel.
+    pub(super) const fn is_piece(self) -> bool {
+        matches!(self.kind(), Kind::Output | Kind::Channel)
+    }
+
     /// Whether `value` is a record of this kind, whole.
     pub(super) fn is(self, value: &[u8]) -> bool {
         match self.kind() {

@@ -112,6 +112,8 @@ fn cut<F: Part>(chip: &Chip, from: &Model, operation: &Operation, power: usize, 
     let acknowledged = run(&mut store, operation).is_ok();
     let torn = self::chip(store);
     let whole = torn.power > 0;
+    let torn_half =
+        torn.weak.iter().position(|weak| *weak != 0).map(|at| at / (torn.weak.len() / 2) * (torn.weak.len() / 2));
     let context = format!("{operation:?} cut after {power}, acknowledged: {acknowledged}");
     let is = |found: &Model, model: &Model| {
         let channels = provisioning(model.variant).channels.len();
@@ -138,12 +140,14 @@ fn cut<F: Part>(chip: &Chip, from: &Model, operation: &Operation, power: usize, 
     // Uncut, and once more with the weak bits read another way.
     let (first, store) = found::<F>(torn, random.next(), &context);
     assert!(is(&first, &to) || !acknowledged && is(&first, from), "{context}: {first:?} from {from:?} to {to:?}");
+    let was_mended = store.mended > 0;
     let mended = self::chip(store);
-    // Each copy by itself now has what the boot has said, however the weak bits read.
-    if random.below(2) == 0 {
+    // The copy that was not torn has by itself what the boot has said, and so has the other one, mended, however its weak
+    // bits read. (Not mended, it has read as whole by chance.)
+    let half = mended.bytes.len() / 2;
+    let lost = random.below(2) * half;
+    if was_mended || torn_half == Some(lost) {
         let mut halved = mended.clone();
-        let half = halved.bytes.len() / 2;
-        let lost = random.below(2) * half;
         halved.bytes[lost..lost + half].fill(0xff);
         halved.weak[lost..lost + half].fill(0);
         let (alone, _) = found::<F>(halved, random.next(), &context);
