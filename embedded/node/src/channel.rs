@@ -46,8 +46,6 @@ pub(crate) struct Channel {
     pub(crate) used: Option<Used>,
     /// The operator's last request that was done.
     pub(crate) operator: Option<Used>,
-    /// The last request that was refused for a reason that may pass.
-    refused: Option<(Tag, Reason)>,
 }
 
 impl Channel {
@@ -71,8 +69,8 @@ impl Channel {
             (Authority::Outside, None) => Guard::Lost,
         };
         let (drive, cause) = (Drive::Safe, Cause::Boot);
-        let (used, operator, refused) = (None, None, None);
-        Self { guard, limits, seen, drive, action, cause, fault: None, warned: false, used, operator, refused }
+        let (used, operator) = (None, None);
+        Self { guard, limits, seen, drive, action, cause, fault: None, warned: false, used, operator }
     }
 
     /// Whether its storage was lost.
@@ -254,20 +252,9 @@ impl Channel {
         }
     }
 
-    /// What became of the request with this tag, if it is the last that was done, or was refused for what may pass.
-    pub(crate) fn answered(&self, tag: Tag) -> Option<Result<(), Reason>> {
-        if [self.used, self.operator].iter().flatten().any(|used| used.tag == Some(tag)) {
-            return Some(Ok(()));
-        }
-        self.refused.and_then(|(refused, reason)| (refused == tag).then_some(Err(reason)))
-    }
-
-    /// Remembers a refusal for what may pass: the host was told no, and a copy of its frame on the line is not done later.
-    pub(crate) const fn refuse(&mut self, tag: Tag, reason: Reason) {
-        if matches!(reason, Reason::Jump | Reason::Expired | Reason::Fault | Reason::Held | Reason::Rate | Reason::Busy)
-        {
-            self.refused = Some((tag, reason));
-        }
+    /// Whether the request with this tag is the last that was done.
+    pub(crate) fn has_done(&self, tag: Tag) -> bool {
+        [self.used, self.operator].iter().flatten().any(|used| used.tag == Some(tag))
     }
 
     /// Whether it is driven, and what keeps it from being.

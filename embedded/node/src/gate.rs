@@ -18,6 +18,7 @@ use crate::line::Line;
 use crate::log::Log;
 use crate::memory::{Board, Life, Memory, Remembered};
 use crate::pending::{Change, Pending, Step};
+use crate::refusals::Refusals;
 use crate::store::StoreError;
 use crate::{DOMAIN, Stored};
 use fencegate::{Budget, Deadline, Duration, FenceRecord, Instant, Monotonic};
@@ -43,6 +44,7 @@ pub struct Gate {
     lines: heapless::Vec<Line, MAX_GATE_OUTPUTS>,
     inputs: Inputs,
     challenger: Challenger,
+    refusals: Refusals,
     clock: Monotonic,
     budget: Budget,
     counters: Counters,
@@ -120,6 +122,7 @@ impl Gate {
             channels: heapless::Vec::new(),
             inputs: Inputs::default(),
             challenger: Challenger::new(0),
+            refusals: Refusals::new(),
             clock,
             counters: Counters::default(),
             log: Log::new(),
@@ -220,7 +223,7 @@ impl Gate {
         match decided {
             Ok(Decided::Reply(reply)) => self.answer(now, &reader, reply),
             Ok(Decided::Store(pending)) => Step::Store(pending),
-            Err(denied) => self.refuse_for_good(now, &reader, tag, channel, denied),
+            Err(denied) => self.refuse_for_good(now, &reader, (tag, challenge), channel, denied),
         }
     }
 
@@ -253,7 +256,7 @@ impl Gate {
                         if let Some(channel) = self.channels.get_mut(usize::from(number)).filter(|c| !c.is_lost()) {
                             channel.used = Some(Used { tag: None, challenge });
                         }
-                        self.refuse_for_good(now, &reader, tag, Some(number), reason.into())
+                        self.refuse_for_good(now, &reader, (tag, Some(challenge)), Some(number), reason.into())
                     }
                 }
             }
@@ -268,10 +271,12 @@ impl Gate {
         }
         let number = request.channel()?;
         let channel = self.channels.get(usize::from(number))?;
-        let answered = channel.answered(asked.tag)?;
-        Some(answered.map(|()| self.again(asked.now, number)).map_err(|reason| match reason {
+        if channel.has_done(asked.tag) {
+            return Some(Ok(self.again(asked.now, number)));
+        }
+        Some(Err(match self.refusals.reason(asked.tag)? {
             // Of how long that is, the first answer says nothing any more.
-            Reason::Held => Denied { reason, wait: channel.wait(asked.now) },
+            Reason::Held => Denied { reason: Reason::Held, wait: channel.wait(asked.now) },
             reason => reason.into(),
         }))
     }
@@ -310,12 +315,18 @@ impl Gate {
 
     /// The request's challenge, if it is of this boot, younger than the longest window, not used up, and newer than the
     /// last one that counts.
-    fn fresh(&self, asked: &Asked, used: Option<Used>) -> Result<Challenge, Reason> {
+    fn fresh(&self, asked: &Asked, channel: Option<u8>, used: Option<Used>) -> Result<Challenge, Reason> {
+        let refused = channel.and_then(|channel| self.refusals.used(asked.header.role, channel));
         asked
             .challenge
-            .filter(|c| self.challenger.is_fresh(*c, asked.now, self.config.gate.longest_window))
+            .filter(|c| self.is_good(*c, asked.now) && refused.is_none_or(|refused| *c > refused))
             .filter(|c| is_unused(used, *c))
             .ok_or(Reason::Replay)
+    }
+
+    /// Whether a challenge is of this boot, younger than the longest window, and not used up for everybody.
+    fn is_good(&self, challenge: Challenge, now: Instant) -> bool {
+        self.challenger.is_fresh(challenge, now, self.config.gate.longest_window)
     }
 
     /// No store may begin that could outlast the window of a driven channel, other than `own`, which lets go first, or

@@ -11,6 +11,7 @@ mod line;
 mod log;
 mod memory;
 mod pending;
+mod refusals;
 mod run;
 mod store;
 mod words;

@@ -220,6 +220,30 @@ fn a_refused_frame_is_not_done_later() {
     assert_eq!(b.ask(holder("a"), drive(0, 6, 60_000, &[1])), None, "asked anew it is done");
 }
 
+/// Nor is any of a queue of them, whichever was refused last.
+#[test]
+fn none_of_a_queue_of_refused_frames_is_done_later() {
+    let mut b = Bench::new();
+    for token in 1..=5 {
+        assert_eq!(b.ask(holder("a"), raise(0, token)), None);
+    }
+    let mut queue = vec![];
+    for token in 6..36 {
+        let who = if token % 2 == 0 { "a" } else { "b" };
+        let challenge = b.challenge(holder(who));
+        let frame = b.seal(holder(who), Some(challenge), drive(0, token, 60_000, &[1]));
+        assert_eq!(verdict(&b.send(holder(who), frame.clone()).unwrap().reply), Some(Reason::Rate));
+        queue.push((holder(who), frame));
+    }
+    b.at(12_000);
+    for (who, frame) in queue {
+        let refused = verdict(&b.send(who, frame).unwrap().reply);
+        assert!(matches!(refused, Some(Reason::Replay | Reason::Rate)), "{refused:?}");
+        assert_eq!(b.pins()[0], 0);
+    }
+    assert_eq!(b.ask(holder("b"), drive(0, 40, 60_000, &[1])), None, "asked anew it is done");
+}
+
 #[test]
 fn a_refused_release_moves_nobody_elses_output() {
     let mut b = Bench::new();

@@ -7,7 +7,9 @@ use crate::channel::Channel;
 use crate::memory::Life;
 use crate::pending::Step;
 use fencegate::{Duration, Epoch, FenceRecord, Instant};
-use fencegate_wire::{Answer, ChannelStatus, Fault, GateStatus, Header, Reason, Refused, Reply, Role, Tag, seal};
+use fencegate_wire::{
+    Answer, Challenge, ChannelStatus, Fault, GateStatus, Header, Reason, Refused, Reply, Role, Tag, seal,
+};
 
 impl Gate {
     pub(super) fn status(&self) -> GateStatus {
@@ -59,12 +61,13 @@ impl Gate {
         &mut self,
         now: Instant,
         asker: &Asker,
-        tag: Tag,
+        (tag, challenge): (Tag, Option<Challenge>),
         channel: Option<u8>,
         denied: Denied,
     ) -> Step {
-        if let Some(channel) = channel.and_then(|number| self.channels.get_mut(usize::from(number))) {
-            channel.refuse(tag, denied.reason);
+        // One that was never issued, or is too old, would be no good later either.
+        if let (Some(channel), Some(challenge)) = (channel, challenge.filter(|c| self.is_good(*c, now))) {
+            self.refusals.remember(asker.header.role, channel, tag, denied.reason, challenge);
         }
         self.refuse(now, asker, channel, denied)
     }

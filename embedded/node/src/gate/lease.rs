@@ -20,7 +20,7 @@ impl Gate {
             return Err(Reason::Storage.into());
         }
         // Strictly increasing over the channel: an old request for a lease must not take one later.
-        let challenge = self.fresh(asked, channel.used)?;
+        let challenge = self.fresh(asked, Some(number), channel.used)?;
         if self.fault.is_some() {
             return Err(Reason::Fault.into());
         }
@@ -43,7 +43,7 @@ impl Gate {
         let stamp = self.stamp(asked, number, epoch, token)?;
         let channel = self.channel(number)?;
         let Admitted::Current(_) = channel.admit(stamp)? else { return Err(Reason::Authority.into()) };
-        let challenge = self.fresh(asked, channel.used)?;
+        let challenge = self.fresh(asked, Some(number), channel.used)?;
         if channel.lease().is_none_or(|lease| lease.is_over(asked.now)) {
             return Err(Reason::Expired.into());
         }

@@ -28,7 +28,7 @@ impl Gate {
         } else if epoch <= channel.record().epoch {
             return Err(Reason::Stale.into());
         }
-        let challenge = self.fresh(asked, channel.operator)?;
+        let challenge = self.fresh(asked, Some(number), channel.operator)?;
         self.let_go(asked.now, number, Cause::Epoch)?;
         self.not_busy(asked.now, None)?;
         let mark = match &mut self.channel_mut(number)?.guard {
@@ -50,7 +50,7 @@ impl Gate {
         if channel.is_lost() {
             return Err(Reason::Storage.into());
         }
-        let challenge = self.fresh(asked, channel.operator)?;
+        let challenge = self.fresh(asked, Some(number), channel.operator)?;
         if self.fault.is_some() || self.inputs.inhibit || self.is_astray(usize::from(number), asked.now) {
             return Err(Reason::Fault.into());
         }
@@ -88,7 +88,7 @@ impl Gate {
         if self.life == Life::Lost || !self.storable {
             return Err(Reason::Storage.into());
         }
-        let challenge = self.fresh(asked, self.staged.used)?;
+        let challenge = self.fresh(asked, None, self.staged.used)?;
         self.not_busy(asked.now, None)?;
         if self.life == Life::Gate && !self.inputs.presence {
             return Err(Reason::Presence.into());

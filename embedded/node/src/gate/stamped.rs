@@ -25,7 +25,7 @@ impl Gate {
         let admitted = channel.admit(stamp)?;
         // A new stamp begins anew.
         let used = if matches!(admitted, Admitted::Current(_)) { channel.used } else { None };
-        let challenge = self.fresh(asked, used)?;
+        let challenge = self.fresh(asked, Some(number), used)?;
         // The gate's own lease may be over although nobody else has it yet.
         if self.channel(number)?.lease().is_some_and(|lease| lease.is_over(asked.now)) {
             return Err(Reason::Expired.into());
@@ -63,7 +63,7 @@ impl Gate {
         let channel = self.channel(number)?;
         let current = matches!(channel.admit(stamp)?, Admitted::Current(_));
         let used = if current { channel.used } else { None };
-        let challenge = self.fresh(asked, used)?;
+        let challenge = self.fresh(asked, Some(number), used)?;
         if current {
             // Safe never waits: the outputs go at once, whatever becomes of the record.
             self.let_go(asked.now, number, Cause::Released)?;

@@ -131,7 +131,6 @@ pub(crate) struct Channel {
     fault: Option<Fault>,
     /// The number and the tick of the last request that was done: a holder's, the operator's.
     used: [Option<(usize, u64)>; 2],
-    refused: Option<(usize, &'static str)>,
     lines: Vec<Line>,
 }
 
@@ -147,6 +146,8 @@ pub(crate) struct Plain {
     earning_since: u64,
     wanted_until: u64,
     inhibited: bool,
+    /// The last four refusals for what may pass, one a host and channel: who, where, up to which tick, number, why.
+    refused: Vec<(u8, usize, u64, usize, &'static str)>,
     pub(crate) channels: [Channel; CHANNELS],
 }
 
@@ -179,7 +180,18 @@ impl Plain {
             }
         });
         let (last, void, earning_since, wanted_until) = (0, 0, 0, 0);
-        Self { now: 0, boot, last, void, raises: BURST, earning_since, wanted_until, inhibited: false, channels }
+        Self {
+            now: 0,
+            boot,
+            last,
+            void,
+            raises: BURST,
+            earning_since,
+            wanted_until,
+            inhibited: false,
+            refused: vec![],
+            channels,
+        }
     }
 
     /// When a drive would end, by its window counted from its challenge and by the gate's own lease.
@@ -280,7 +292,7 @@ impl Plain {
                     _ => above && (*epoch > mark.epoch || leap),
                 },
             ),
-            ("replay", old || used.is_some_and(|(_, used)| tick <= used)),
+            ("replay", old || used.is_some_and(|(_, used)| tick <= used) || tick <= self.refused_up_to(asked)),
             (
                 "expired",
                 end.is_some_and(|end| end <= now)
@@ -329,7 +341,7 @@ impl Plain {
             if c.used.iter().flatten().any(|(used, _)| *used == number) {
                 return Said::Done;
             }
-            if let Some((_, reason)) = c.refused.filter(|(refused, _)| *refused == number) {
+            if let Some((.., reason)) = self.refused.iter().find(|refused| refused.3 == number) {
                 return self.refuse(asked, reason);
             }
         }
@@ -391,11 +403,22 @@ impl Plain {
         self.wanted_until = if self.is_held_up(n) { self.now + WANTED } else { 0 };
     }
 
+    fn refused_up_to(&self, asked: &Asked) -> u64 {
+        let of = |refused: &&(u8, usize, u64, usize, &str)| (refused.0, refused.1) == (asked.who, asked.channel);
+        self.refused.iter().find(of).map_or(0, |refused| refused.2)
+    }
+
     fn refuse(&mut self, asked: &Asked, reason: &'static str) -> Said {
-        if let Some(c) = self.channels.get_mut(asked.channel)
-            && ["jump", "expired", "fault", "held", "rate", "busy"].contains(&reason)
-        {
-            c.refused = Some((asked.number, reason));
+        let (boot, tick) = asked.challenge;
+        let good =
+            boot == self.boot && self.void < tick && tick <= self.last && self.now.saturating_sub(tick) < LONGEST;
+        if good && asked.channel < CHANNELS && ["jump", "expired", "fault", "held", "rate", "busy"].contains(&reason) {
+            let tick = tick.max(self.refused_up_to(asked));
+            self.refused.retain(|refused| (refused.0, refused.1) != (asked.who, asked.channel));
+            self.refused.push((asked.who, asked.channel, tick, asked.number, reason));
+            if self.refused.len() > 4 {
+                self.refused.remove(0);
+            }
         }
         Said::Refused(reason)
     }
