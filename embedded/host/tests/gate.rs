@@ -2,61 +2,17 @@
 //! printed, and the exit status.
 
 mod fake;
+mod shell;
 
 use fake::{FakeGate, Then, done, holder, record, refused, status};
-use fencegate::{Deadline, Duration, Epoch, FenceRecord, Token};
-use fencegate_host::{CallError, Existing, GateClient, KeyFile, Port, Secret, clock, emulator, provision};
-use fencegate_wire::{BaseKey, Domain, GateId, Reason, Reply, Request, Role, Values};
-use serde_json::{Value, json};
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use fencegate::{Epoch, FenceRecord, Token};
+use fencegate_host::{KeyFile, Secret, clock};
+use fencegate_wire::{Domain, GateId, Reason, Reply, Request, Role};
+use serde_json::json;
+use shell::{fails, object, typed};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time;
-
-/// What a command did.
-struct Ran {
-    status: i32,
-    out: String,
-    err: String,
-}
-
-fn command(line: &str) -> Command {
-    let mut words = line.split_whitespace();
-    assert_eq!(words.next(), Some("fencegate"));
-    let mut command = Command::new(env!("CARGO_BIN_EXE_fencegate"));
-    command.args(words);
-    command
-}
-
-/// Runs a line as typed.
-fn typed(line: &str) -> Ran {
-    let output = command(line).output().expect("the binary runs");
-    let text = |bytes| String::from_utf8(bytes).expect("Unicode");
-    Ran {
-        status: output.status.code().expect("an exit status, not a signal"),
-        out: text(output.stdout),
-        err: text(output.stderr),
-    }
-}
-
-/// Runs a line as typed with `--json`: the status and the one object.
-#[track_caller]
-fn answer(line: &str) -> (i32, Value) {
-    let ran = typed(&format!("{line} --json"));
-    assert_eq!(ran.err, "", "{line}");
-    assert_eq!(ran.out.find('\n'), Some(ran.out.len() - 1), "one line: {line}");
-    (ran.status, serde_json::from_str(&ran.out).expect("one object"))
-}
-
-/// Runs a line that has no answer: the status, nothing on standard output, one line that has the words.
-#[track_caller]
-fn fails(line: &str, status: i32, words: &str) {
-    let ran = typed(line);
-    assert_eq!((ran.status, ran.out.as_str()), (status, ""), "{line}: {}", ran.err);
-    assert_eq!(ran.err.find('\n'), Some(ran.err.len() - 1), "one line: {line}: {}", ran.err);
-    assert!(ran.err.contains(words), "{line}: {} does not say {words}", ran.err);
-}
 
 const STAMP: &str = "--channel 0 --token 34 --holder b";
 
@@ -67,7 +23,7 @@ fn grant() -> (Epoch, Token) {
 #[test]
 fn a_raise_carries_the_stamp_and_a_challenge() {
     let gate = FakeGate::new(|_| done(record(0, 34, "b"), 0));
-    let (status, got) = answer(&format!("{} raise {STAMP}", gate.gate()));
+    let (status, got) = object(&format!("{} raise {STAMP}", gate.gate()));
     assert_eq!(status, 0);
     assert_eq!(got, json!({ "done": true, "channel": 0, "epoch": 0, "token": 34, "holder": "b" }));
     let (epoch, token) = grant();
@@ -81,7 +37,7 @@ fn a_raise_carries_the_stamp_and_a_challenge() {
 fn a_drive_carries_its_values_and_what_is_left_of_its_window() {
     let gate = FakeGate::new(|_| done(record(7, 34, "b#1"), 1_980_000));
     let line = format!("{} drive --channel 4 --token 34 --epoch 7 --holder b#1 --value -1,0 --window 2s", gate.gate());
-    let (status, got) = answer(&line);
+    let (status, got) = object(&line);
     assert_eq!(status, 0);
     let want = json!({
         "done": true, "channel": 4, "epoch": 7, "token": 34, "holder": "b#1", "window_left_us": 1_980_000,
@@ -118,7 +74,7 @@ fn a_deadline_is_an_instant_of_the_boot_time_clock() {
 #[test]
 fn a_deadline_that_is_over_still_goes_to_the_gate_which_may_know_better() {
     let gate = FakeGate::new(|_| refused(Reason::Stale, Some(record(0, 35, "c"))));
-    let (status, got) = answer(&format!("{} drive {STAMP} --value 1 --deadline 1us", gate.gate()));
+    let (status, got) = object(&format!("{} drive {STAMP} --value 1 --deadline 1us", gate.gate()));
     assert_eq!((status, &got["reason"]), (1, &json!("stale")));
     let Request::Drive { window, .. } = gate.asked()[0].request else { panic!() };
     assert!(window.is_zero());
@@ -130,9 +86,9 @@ fn a_release_and_an_epoch() {
         Request::Release { .. } => done(FenceRecord { released: true, ..record(0, 34, "b") }, 0),
         _ => done(FenceRecord::floor(Epoch(1), 1_000), 0),
     });
-    let (status, got) = answer(&format!("{} release {STAMP}", gate.gate()));
+    let (status, got) = object(&format!("{} release {STAMP}", gate.gate()));
     assert_eq!((status, &got["done"], &got["holder"]), (0, &json!(true), &json!("b")));
-    let (status, got) = answer(&format!("{} epoch --channel 0 --set 1 --floor 1000", gate.gate()));
+    let (status, got) = object(&format!("{} epoch --channel 0 --set 1 --floor 1000", gate.gate()));
     assert_eq!(status, 0);
     assert_eq!(got, json!({ "done": true, "channel": 0, "epoch": 1, "token": 1_000, "holder": null }));
     let asked = gate.asked();
@@ -144,7 +100,7 @@ fn a_release_and_an_epoch() {
 fn a_refusal_names_the_stamp_that_beat_it() {
     let gate = FakeGate::new(|_| refused(Reason::Stale, Some(record(0, 34, "b"))));
     let line = format!("{} drive --channel 0 --token 33 --holder a --value 1 --window 2s", gate.gate());
-    let (status, got) = answer(&line);
+    let (status, got) = object(&line);
     assert_eq!(status, 1);
     assert_eq!(got, json!({ "done": false, "reason": "stale", "epoch": 0, "token": 34, "holder": "b" }));
     let ran = typed(&line);
@@ -166,10 +122,14 @@ fn every_reason_has_its_name_and_some_advice() {
     for (i, reason) in Reason::ALL.into_iter().enumerate().filter(|(_, reason)| *reason != Reason::Busy) {
         next.store(i as u64, Ordering::SeqCst);
         let line = format!("{} raise {STAMP}", gate.gate());
-        let (status, got) = answer(&line);
+        let (status, got) = object(&line);
         assert_eq!(status, 1);
         let reason = reason.as_str();
-        assert_eq!(got, json!({ "done": false, "reason": reason, "epoch": null, "token": null, "holder": null }));
+        let mut want = json!({ "done": false, "reason": reason, "epoch": null, "token": null, "holder": null });
+        if reason == "held" {
+            want["wait_us"] = json!(0);
+        }
+        assert_eq!(got, want);
         let out = typed(&line).out;
         assert!(out.starts_with(&format!("refused: {reason}.\nnote: ")), "{out}");
     }
@@ -185,14 +145,14 @@ fn a_busy_gate_is_asked_again() {
         busy -= 1;
         refused(Reason::Busy, Some(record(0, 33, "a")))
     });
-    assert_eq!(answer(&format!("{} raise {STAMP}", gate.gate())).0, 0);
+    assert_eq!(object(&format!("{} raise {STAMP}", gate.gate())).0, 0);
     assert_eq!(gate.asked().len(), 3);
 }
 
 #[test]
 fn the_status_in_json() {
     let gate = FakeGate::new(status);
-    let (status, got) = answer(&format!("{} status", gate.gate()));
+    let (status, got) = object(&format!("{} status", gate.gate()));
     assert_eq!(status, 0);
     let want = json!({
         "gate": "70726573732d3037", "firmware": "0.1.2", "boots": 3,
@@ -219,7 +179,7 @@ fn the_status_for_a_person() {
     let table = "\
 ready: gate 70726573732d3037, firmware 0.1.2, boot 3
   channel 0     driven 1     epoch 0 token 34, held by b, 1.98 s left
-  channel 1     safe   0,0   epoch 1, tokens must exceed 5
+  channel 1     safe   0,0   epoch 1, tokens must exceed 5; its window ended
   turned away                stale 4, noise 12
 ";
     assert_eq!((ran.status, ran.out.as_str(), ran.err.as_str()), (0, table, ""));
@@ -248,7 +208,7 @@ fn flags_of_the_gate_may_stand_before_or_after_what_is_to_be_done() {
 fn a_serial_device_is_a_port_too() {
     let gate = FakeGate::new(|_| done(record(0, 34, "b"), 0));
     let (device, key) = (gate.device(), gate.folder_key());
-    let (status, _) = answer(&format!("fencegate gate --port {device} --key-file {key} raise {STAMP}"));
+    let (status, _) = object(&format!("fencegate gate --port {device} --key-file {key} raise {STAMP}"));
     assert_eq!((status, gate.asked().len()), (0, 1));
 }
 
@@ -278,7 +238,7 @@ fn a_holders_file_speaks_for_that_holder_and_an_observers_for_nobody() {
     });
     let only_b = gate.keys.only(Role::Holder(holder("b"))).expect("from the root");
     let observer = gate.keys.only(Role::Observer).expect("from the root");
-    assert_eq!(answer(&format!("{} raise {STAMP}", gate.gate_with(&only_b))).0, 0);
+    assert_eq!(object(&format!("{} raise {STAMP}", gate.gate_with(&only_b))).0, 0);
     for (keys, line, want) in [
         (&only_b, "status".to_owned(), 0),
         (&observer, "status".to_owned(), 0),
@@ -288,7 +248,7 @@ fn a_holders_file_speaks_for_that_holder_and_an_observers_for_nobody() {
         (&observer, format!("drive {STAMP} --value 1 --window 1s"), 1),
         (&observer, format!("release {STAMP}"), 1),
     ] {
-        let (status, got) = answer(&format!("{} {line}", gate.gate_with(keys)));
+        let (status, got) = object(&format!("{} {line}", gate.gate_with(keys)));
         assert_eq!(status, want, "{line}");
         if want == 1 {
             assert_eq!(got["reason"], "role", "{line}");
@@ -312,7 +272,7 @@ fn a_forgery_does_not_keep_the_true_answer_out() {
     let gate = FakeGate::new(move |_| {
         if std::mem::take(&mut first) { Then::Forge(Reply::Challenge) } else { done(record(0, 34, "b"), 0) }
     });
-    assert_eq!(answer(&format!("{} raise {STAMP}", gate.gate())).0, 0);
+    assert_eq!(object(&format!("{} raise {STAMP}", gate.gate())).0, 0);
     assert_eq!(gate.asked().len(), 2, "the same request again");
     assert_eq!(gate.asked()[0], gate.asked()[1]);
 }
@@ -385,200 +345,16 @@ fn wrong_input_is_one_line_that_names_the_field() {
 
 #[test]
 fn every_subcommand_has_an_example() {
-    for name in ["status", "raise", "drive", "release", "epoch", "watch"] {
+    for name in ["status", "raise", "drive", "release", "acquire", "renew", "epoch", "rearm", "watch", "log"] {
         let ran = typed(&format!("fencegate gate {name} --help"));
         assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{name}");
         let example = "fencegate gate --port tcp://127.0.0.1:7033 --key-file target/gate.key";
         assert!(ran.out.contains(&format!("{example} {name}")), "{}", ran.out);
     }
+    for name in ["key", "provision", "replace"] {
+        let out = typed(&format!("fencegate gate {name} --help")).out;
+        assert!(out.contains("Example") && out.contains(&format!(".key {name} ")), "{out}");
+    }
     let ran = typed("fencegate gate --help");
     assert!(ran.out.contains("3 no answer in time, 4 the answer is not authentic"), "{}", ran.out);
-}
-
-/// A command that goes on, and the lines that it prints.
-struct Running {
-    child: Child,
-    lines: Box<dyn Iterator<Item = String>>,
-}
-
-impl Running {
-    fn new(line: &str) -> Self {
-        let mut child = command(line).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary runs");
-        let out = child.stdout.take().expect("a pipe");
-        Self { child, lines: Box::new(BufReader::new(out).lines().map(|line| line.expect("Unicode"))) }
-    }
-
-    fn line(&mut self) -> String {
-        self.lines.next().expect("another line")
-    }
-
-    fn status(&mut self) -> i32 {
-        self.child.wait().expect("it ends").code().expect("an exit status")
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// A gate whose channel 0 is driven under token 33, then 34; whose windows run down all the time.
-fn changing() -> (FakeGate, Arc<AtomicU64>) {
-    let token = Arc::new(AtomicU64::new(33));
-    let now = Arc::clone(&token);
-    let left = AtomicU64::new(1_000_000_000);
-    let gate = FakeGate::new(move |asked| match status(asked) {
-        Then::Reply(Reply::Channel(mut channel)) if asked.request == (Request::Channel { channel: 0 }) => {
-            channel.record.token = now.load(Ordering::SeqCst);
-            channel.window_left = Duration::from_micros(left.fetch_sub(1_000, Ordering::SeqCst));
-            Then::Reply(Reply::Channel(channel))
-        }
-        then => then,
-    });
-    (gate, token)
-}
-
-#[test]
-fn a_watch_prints_a_line_for_each_change_and_a_window_that_runs_down_is_none() {
-    let (gate, token) = changing();
-    let mut watch = Running::new(&format!("{} watch --every 5ms", gate.gate()));
-    let first: Vec<_> = (0..4).map(|_| watch.line()).collect();
-    let ends = |end: &str| first.iter().any(|line| line.ends_with(end));
-    assert!(ends("gate 70726573732d3037: firmware 0.1.2, boot 3, no fault"), "{first:?}");
-    assert!(ends("channel 0: driven 1, epoch 0 token 33, held by b"), "{first:?}");
-    assert!(ends("channel 1: safe 0,0, epoch 1, tokens must exceed 5"), "{first:?}");
-    assert!(ends("turned away: stale 4, noise 12"), "{first:?}");
-    let asked = gate.asked().len();
-    while gate.asked().len() < asked + 40 {
-        std::thread::sleep(time::Duration::from_millis(5));
-    }
-    token.store(34, Ordering::SeqCst);
-    let next = watch.line();
-    assert!(next.ends_with("channel 0: driven 1, epoch 0 token 34, held by b"), "{next}");
-}
-
-#[test]
-fn a_watch_in_json_has_the_fields_of_the_status() {
-    let (gate, token) = changing();
-    let mut watch = Running::new(&format!("{} watch --json --every 5ms", gate.gate()));
-    let mut object = || -> Value { serde_json::from_str(&watch.line()).expect("an object") };
-    let first = [object(), object(), object(), object()];
-    assert_eq!(first[0]["boots"], 3);
-    assert_eq!([&first[1]["channel"], &first[2]["channel"]], [0, 1]);
-    assert_eq!(first[3]["counters"], json!({ "stale": 4, "noise": 12 }));
-    assert!(first.iter().all(|object| object["at_us"].is_u64()));
-    token.store(34, Ordering::SeqCst);
-    let next = object();
-    assert_eq!([&next["channel"], &next["token"]], [0, 34]);
-}
-
-#[test]
-fn a_watch_ends_when_its_reader_has_left() {
-    let (gate, _) = changing();
-    let mut watch = Running::new(&format!("{} watch --every 5ms", gate.gate()));
-    watch.line();
-    watch.lines = Box::new(std::iter::empty()); // closes the pipe
-    assert_eq!(watch.status(), 0);
-}
-
-#[test]
-fn a_watch_rides_through_a_power_cut_and_ends_when_it_lasts() {
-    let dead = Arc::new(AtomicBool::new(false));
-    let cut = Arc::clone(&dead);
-    let boots = Arc::new(Mutex::new(3));
-    let booted = Arc::clone(&boots);
-    let gate = FakeGate::new(move |asked| match status(asked) {
-        _ if cut.load(Ordering::SeqCst) => Then::Close,
-        Then::Reply(Reply::Status(mut gate)) => {
-            gate.boots = *booted.lock().expect("no panic");
-            Then::Reply(Reply::Status(gate))
-        }
-        then => then,
-    });
-    let mut watch = Running::new(&format!("{} watch --every 5ms --timeout 1500ms", gate.gate()));
-    (0..4).for_each(|_| drop(watch.line()));
-    dead.store(true, Ordering::SeqCst);
-    std::thread::sleep(time::Duration::from_millis(200));
-    *boots.lock().expect("no panic") = 4;
-    dead.store(false, Ordering::SeqCst);
-    let back = watch.line();
-    assert!(back.ends_with("firmware 0.1.2, boot 4, no fault"), "{back}");
-    dead.store(true, Ordering::SeqCst);
-    assert_eq!(watch.status(), 3);
-}
-
-#[cfg(unix)]
-#[test]
-fn ctrl_c_ends_a_watch() {
-    let (gate, _) = changing();
-    let mut watch = Running::new(&format!("{} watch --every 5ms", gate.gate()));
-    watch.line();
-    let pid = watch.child.id().to_string();
-    assert!(Command::new("kill").args(["-INT", &pid]).status().expect("kill").success());
-    assert_eq!(watch.status(), 0);
-}
-
-async fn client(gate: &FakeGate, keys: &KeyFile, role: Role) -> GateClient<impl fencegate_host::Line> {
-    let port: Port = format!("tcp://{}", gate.address).parse().expect("a port");
-    GateClient::new(port.open().await.expect("a connection"), keys.credential(role)).expect("random numbers")
-}
-
-fn soon() -> Deadline {
-    Deadline::after(clock::now(), Duration::from_secs(5)).expect("on the clock")
-}
-
-#[tokio::test]
-async fn a_client_that_stays_spends_one_round_trip_a_command() {
-    let challenges = Arc::new(AtomicU64::new(0));
-    let count = Arc::clone(&challenges);
-    let gate = FakeGate::raw(move |asked| match asked.request {
-        Request::Challenge => {
-            count.fetch_add(1, Ordering::SeqCst);
-            Then::Reply(Reply::Challenge)
-        }
-        _ => done(record(0, 34, "b"), 1_000),
-    });
-    let mut client = client(&gate, &gate.keys, Role::Holder(holder("b"))).await;
-    client.raise(0, grant(), soon()).await.expect("done");
-    let window = Duration::from_secs(2);
-    for _ in 0..3 {
-        let end = Deadline::after(clock::start(), window).expect("on the clock");
-        let done = client.drive(0, grant(), Values::from_iter([1]), (end, window), soon()).await.expect("done");
-        assert_eq!(done.window_left, Duration::from_micros(1_000));
-    }
-    client.release(0, grant(), soon()).await.expect("done");
-    assert_eq!(challenges.load(Ordering::SeqCst), 1);
-    assert_eq!(gate.asked().len(), 5);
-}
-
-#[tokio::test]
-async fn a_refusal_is_an_error_of_a_call_that_wants_something_done() {
-    let gate = FakeGate::new(|_| refused(Reason::Jump, None));
-    let mut client = client(&gate, &gate.keys, Role::Operator).await;
-    match client.epoch(0, Epoch(100_000), 0, soon()).await {
-        Err(CallError::Refused(refused)) => assert_eq!(refused.reason, Reason::Jump),
-        other => panic!("{other:?}"),
-    }
-}
-
-#[tokio::test]
-async fn a_blank_gate_is_provisioned_with_the_key_that_everybody_knows() {
-    let blank = KeyFile { gate: GateId::FACTORY, domain: Domain::Gate, secret: Secret::Observer(BaseKey::FACTORY) };
-    let gate = FakeGate::with(blank, |asked| match asked.request {
-        Request::Challenge => Then::Reply(Reply::Challenge),
-        _ => Then::Reply(Reply::Provisioned),
-    });
-    let wanted = emulator().expect("random numbers");
-    let line = tokio::net::TcpStream::connect(gate.address).await.expect("a connection");
-    let keys = provision(line, &wanted, Domain::Gate, soon()).await.expect("provisioned");
-    assert_eq!(keys, KeyFile::of(&wanted, Domain::Gate));
-    let asked = gate.asked();
-    assert_eq!((asked[0].role, &asked[0].request), (Role::Operator, &Request::Provision(wanted)));
-
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("gate.key");
-    keys.write(&path, Existing::Keep).expect("written");
-    assert_eq!(KeyFile::read(&path).expect("read"), keys);
 }

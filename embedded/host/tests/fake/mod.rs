@@ -1,10 +1,12 @@
 //! A gate that answers by hand: what it is asked is verified, and a closure replies.
 
+#![allow(dead_code, reason = "each of the tests that share this uses a part of it")]
+
 use fencegate::{Duration, Epoch, FenceRecord, HolderId};
 use fencegate_host::{Existing, KeyFile, Secret};
 use fencegate_wire::{
-    Answer, BaseKey, Challenge, ChannelState, ChannelStatus, Counters, Deframer, Domain, Framed, GateId, GateStatus,
-    Key, Keyring, Reason, Refused, Reply, Request, Role, Sealed, Unverified, Values, Version, seal,
+    Answer, BaseKey, Cause, Challenge, ChannelState, ChannelStatus, Counters, Deframer, Domain, Framed, GateId,
+    GateStatus, Key, Keyring, Reason, Refused, Reply, Request, Role, Sealed, Unverified, Values, Version, seal,
 };
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -51,7 +53,7 @@ impl FakeGate {
 
     /// A gate that does as `then` says, whatever it is asked.
     pub(crate) fn raw(then: impl FnMut(&Asked) -> Then + Send + 'static) -> Self {
-        let ring = Keyring { root: Key::new([1; 32]), operator: Key::new([2; 32]), instance: 3 };
+        let ring = Keyring { root: Key::new([1; 32]), operator: Key::new([2; 32]), instance: 3, id: 0 };
         let keys = KeyFile { gate: GateId(*b"press-07"), domain: Domain::Gate, secret: Secret::Root(ring) };
         Self::with(keys, then)
     }
@@ -92,9 +94,21 @@ impl FakeGate {
         name
     }
 
+    /// A board that nobody has provisioned yet, which knows the key that everybody knows; until it is told which ones
+    /// it has from now on.
+    pub(crate) fn blank(then: impl FnMut(&Asked) -> Then + Send + 'static) -> Self {
+        let secret = Secret::Observer { key: BaseKey::FACTORY, id: 0 };
+        Self::with(KeyFile { gate: GateId::FACTORY, domain: Domain::Gate, secret }, then)
+    }
+
     /// The path of the operator's key file.
     pub(crate) fn folder_key(&self) -> String {
         self.folder.path().join("gate.key").display().to_string()
+    }
+
+    /// A path in the folder of the key files.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
     }
 
     fn save(&self, name: &str, keys: &KeyFile) -> PathBuf {
@@ -149,10 +163,10 @@ impl<F: FnMut(&Asked) -> Then> Served<F> {
         let claim = *unverified.claim();
         let keys = match &self.keys.secret {
             Secret::Root(ring) => ring.base(claim.role),
-            Secret::Observer(key) | Secret::Holder { key, .. } => key.clone(),
+            Secret::Observer { key, .. } | Secret::Holder { key, .. } => key.clone(),
         };
         let keys = keys.directions(self.keys.domain);
-        if claim.gate != self.keys.gate {
+        if (claim.gate, claim.key_id) != (self.keys.gate, self.keys.key_id()) {
             return Some(());
         }
         let Some(verified) = unverified.verify(&keys.request) else { return Some(()) };
@@ -190,24 +204,30 @@ pub(crate) fn done(record: FenceRecord, window_left_us: u64) -> Then {
 }
 
 pub(crate) fn refused(reason: Reason, by: Option<FenceRecord>) -> Then {
-    Then::Reply(Reply::Refused(Refused { reason, by }))
+    Then::Reply(Reply::Refused(Refused { reason, by, wait: Duration::ZERO }))
 }
 
 /// What a gate of two channels answers to `status`: channel 0 driven, channel 1 never raised.
 pub(crate) fn status(asked: &Asked) -> Then {
     Then::Reply(match asked.request {
-        Request::Status => Reply::Status(GateStatus { firmware: Version(0, 1, 2), boots: 3, channels: 2, fault: None }),
+        Request::Status => {
+            Reply::Status(GateStatus { firmware: Version(0, 1, 2), boots: 3, channels: 2, mended: 0, fault: None })
+        }
         Request::Channel { channel: 0 } => Reply::Channel(ChannelStatus {
             record: record(0, 34, "b"),
             state: ChannelState::Driven,
             values: Values::from_iter([1]),
             window_left: Duration::from_micros(1_980_000),
+            cause: Cause::Boot,
+            fault: None,
         }),
         Request::Channel { .. } => Reply::Channel(ChannelStatus {
             record: FenceRecord::floor(Epoch(1), 5),
             state: ChannelState::Safe,
             values: Values::from_iter([0, 0]),
             window_left: Duration::ZERO,
+            cause: Cause::Window,
+            fault: None,
         }),
         Request::Counters => {
             let mut counters = Counters { noise: 12, ..Counters::default() };

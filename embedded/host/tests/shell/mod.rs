@@ -1,5 +1,7 @@
 //! The command as a shell runs it: what is typed, what is printed, and the exit status.
 
+#![allow(dead_code, reason = "each of the tests that share this uses a part of it")]
+
 use serde_json::{Map, Value};
 use std::process::{Command, Output};
 
@@ -47,11 +49,35 @@ pub(crate) fn answer(line: &str) -> (i32, Map<String, Value>) {
     (ran.status, serde_json::from_str(&ran.out).expect("one object"))
 }
 
+/// As [`answer`], the object as a value to be compared whole.
+#[track_caller]
+pub(crate) fn object(line: &str) -> (i32, Value) {
+    let (status, fields) = answer(line);
+    (status, Value::from(fields))
+}
+
 /// Runs a line that must be refused: status 2, nothing on standard output, one line that has the words.
 #[track_caller]
 pub(crate) fn refused(line: &str, words: &str) {
+    fails(line, 2, words);
+}
+
+/// Runs a line that has no answer: the status, nothing on standard output, one line that has the words.
+#[track_caller]
+pub(crate) fn fails(line: &str, status: i32, words: &str) {
     let ran = typed(line);
-    assert_eq!((ran.status, ran.out.as_str()), (2, ""), "{line}");
+    assert_eq!((ran.status, ran.out.as_str()), (status, ""), "{line}: {}", ran.err);
     assert_eq!(ran.err.find('\n'), Some(ran.err.len() - 1), "one line: {line}: {}", ran.err);
     assert!(ran.err.contains(words), "{line}: {} does not say {words}", ran.err);
+}
+
+/// A terminal: its keyboard's end, and the end that a command draws on.
+#[cfg(target_os = "linux")]
+pub(crate) fn terminal() -> (std::fs::File, std::fs::File) {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a pseudo-terminal");
+    grantpt(&master).and_then(|()| unlockpt(&master)).expect("its other end");
+    let name = ptsname(&master, Vec::new()).expect("its name").into_string().expect("Unicode");
+    let screen = std::fs::OpenOptions::new().read(true).write(true).open(name).expect("its other end");
+    (master.into(), screen)
 }

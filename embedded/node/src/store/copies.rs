@@ -119,47 +119,50 @@ impl<F: NorFlash> Store<F> {
     /// Makes the copies the same in all that is in force; whether that went well.
     pub(super) async fn mend(&mut self) -> bool {
         for copy in Copy::BOTH {
-            if self.tidy(copy).await.is_err() {
-                return false;
+            let unsettled = self.logs.is_unsettled(copy).await;
+            if unsettled != Ok(false) {
+                let _ = self.clear(copy).await; // where not, what is there is made the best of
             }
         }
         // A bit for each key under which this copy was ahead of the other.
         let mut later = [0_u128; 2];
         for pass in 0..PASSES {
-            let Ok(mended) = self.mend_the_earlier(&mut later).await else { return false };
-            if pass == 0 {
-                self.mended = mended;
-            }
-            if mended == 0 {
-                return self.mend_the_later(later).await.is_ok();
+            match self.mend_the_earlier(&mut later).await {
+                Ok(mended) => {
+                    if pass == 0 {
+                        self.mended = mended;
+                    }
+                    if mended == 0 {
+                        return self.mend_the_later(later).await.is_ok();
+                    }
+                }
+                Err(copy) => {
+                    if !self.clear(copy).await {
+                        return false;
+                    }
+                }
             }
         }
         false
     }
 
-    /// Erases what an interrupted erase has left in a copy, provided that the other copy has everything.
-    async fn tidy(&mut self, copy: Copy) -> Result<(), StoreError> {
-        for _ in 0..PASSES {
-            let Some(page) = self.logs.half_erased(copy).await? else { break };
-            if !self.is_whole(copy.other()).await {
-                break;
-            }
-            self.logs.erase(page).await?;
-        }
-        Ok(())
+    /// Erases a copy, provided that the other one has everything; whether it did.
+    async fn clear(&mut self, copy: Copy) -> bool {
+        self.is_whole(copy.other()).await && self.logs.erase(copy).await.is_ok()
     }
 
-    /// Writes to each copy what only the other has, and leaves the other alone; says how much that was.
-    async fn mend_the_earlier(&mut self, later: &mut [u128; 2]) -> Result<u8, StoreError> {
+    /// Writes to each copy what only the other has, and leaves the other alone; says how much that was, or which copy it
+    /// could not write to.
+    async fn mend_the_earlier(&mut self, later: &mut [u128; 2]) -> Result<u8, Copy> {
         let mut mended = 0_u8;
         let mut mend = async |logs: &mut Logs<F>, key: Key| {
             if let Verdict::Later(copy) = logs.compare(key).await {
-                logs.append(copy, copy.other(), key).await?;
+                logs.append(copy, copy.other(), key).await.map_err(|_| copy.other())?;
                 let [a, b] = &mut *later;
                 *(if copy == Copy::A { a } else { b }) |= 1 << key.number();
                 mended = mended.saturating_add(1);
             }
-            Ok::<_, StoreError>(())
+            Ok(())
         };
         mend(&mut self.logs, Key::GATE).await?;
         // Without it, what else there is belongs to nothing.

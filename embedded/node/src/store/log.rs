@@ -126,40 +126,53 @@ impl<F: NorFlash> Logs<F> {
         map.store_item(buffer, &key.number(), &value).await.map_err(|_| StoreError::Flash)
     }
 
-    /// A page that `copy` is to write next and that is not erased. An interrupted erase leaves one: the log takes it for
-    /// erased, or for one whose records it has still to move, and loses what it moved before.
-    pub(super) async fn half_erased(&mut self, copy: Copy) -> Result<Option<u32>, StoreError> {
+    /// Whether a copy's log is between two states, as a cut while a page was opened, closed or erased leaves it. Such a log
+    /// may be another tomorrow, since the markers of its pages may read either way; and to repair itself it erases a page
+    /// whose records it takes to be in another.
+    pub(super) async fn is_unsettled(&mut self, copy: Copy) -> Result<bool, StoreError> {
         let range = self.range(copy);
         let size = u32::try_from(F::ERASE_SIZE).map_err(|_| StoreError::Flash)?;
-        let mut before = self.marks(range.end.saturating_sub(size)).await?;
+        let last = u32::try_from(F::ERASE_SIZE - Self::WORD).map_err(|_| StoreError::Flash)?;
+        let (mut first, mut filling) = (None, false);
         for page in range.step_by(F::ERASE_SIZE) {
-            let marks = self.marks(page).await?;
-            // The one behind that which is being filled is kept erased.
-            let next = before == (true, false) || !marks.0;
-            if next && !self.is_erased(page..page.saturating_add(size)).await {
-                return Ok(Some(page));
+            let begun = self.marker(page).await?;
+            let full = self.marker(page.saturating_add(last)).await?;
+            let settled = match (begun, full) {
+                (Some(false), Some(false)) => self.is_erased(page..page.saturating_add(size)).await,
+                // The page behind the one that is being filled is kept erased.
+                (Some(true), Some(_)) => !filling,
+                _ => false,
+            };
+            if !settled {
+                return Ok(true);
             }
-            before = marks;
+            filling = (begun, full) == (Some(true), Some(false));
+            let _ = first.get_or_insert(begun);
         }
-        Ok(None)
+        Ok(filling && first == Some(Some(true)))
     }
 
-    pub(super) async fn erase(&mut self, page: u32) -> Result<(), StoreError> {
+    /// Whether a marker is there; `None` where it neither is nor is not.
+    async fn marker(&mut self, at: u32) -> Result<Option<bool>, StoreError> {
+        let bytes = self.buffer.get_mut(..Self::WORD).ok_or(StoreError::Flash)?;
+        self.flash.read(at, bytes).await.map_err(|_| StoreError::Flash)?;
+        Ok(match bytes {
+            _ if bytes.iter().all(|byte| *byte == 0) => Some(true),
+            _ if bytes.iter().all(|byte| *byte == 0xff) => Some(false),
+            _ => None,
+        })
+    }
+
+    /// Erases a copy, so that it can be written anew from the other.
+    pub(super) async fn erase(&mut self, copy: Copy) -> Result<(), StoreError> {
         let size = u32::try_from(F::ERASE_SIZE).map_err(|_| StoreError::Flash)?;
-        self.flash.erase(page, page.saturating_add(size)).await.map_err(|_| StoreError::Flash)
-    }
-
-    /// Whether the page at `start` is marked as begun, and as full: half of a marker's first byte decides, as in the log.
-    async fn marks(&mut self, start: u32) -> Result<(bool, bool), StoreError> {
-        let mut marks = [false; 2];
-        let size = F::READ_SIZE;
-        let end = u32::try_from(F::ERASE_SIZE - size).map_err(|_| StoreError::Flash)?;
-        for (mark, at) in marks.iter_mut().zip([start, start.saturating_add(end)]) {
-            let bytes = self.buffer.get_mut(..size).ok_or(StoreError::Flash)?;
-            self.flash.read(at, bytes).await.map_err(|_| StoreError::Flash)?;
-            *mark = bytes.iter().map(|byte| byte.count_zeros()).sum::<u32>() >= 4;
+        for page in self.range(copy).step_by(F::ERASE_SIZE) {
+            let end = page.saturating_add(size);
+            if !self.is_erased(page..end).await {
+                self.flash.erase(page, end).await.map_err(|_| StoreError::Flash)?;
+            }
         }
-        Ok((marks[0], marks[1]))
+        Ok(())
     }
 
     pub(super) async fn is_erased(&mut self, range: Range<u32>) -> bool {

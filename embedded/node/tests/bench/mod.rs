@@ -1,11 +1,15 @@
 //! A gate on a bench: its clock, its inputs, its flash and its cable are the test's.
 #![allow(dead_code, reason = "every test file uses a part of it")]
 
+pub(crate) mod cable;
+pub(crate) mod random;
+
 use fencegate::{Drift, Duration, Epoch, FenceRecord, GrantRecord, HolderId, Instant, RaiseBudget, Token};
 use fencegate_node::{Board, DOMAIN, Entry, Gate, Inputs, Memory, Remembered, Step, StoreError, Stored};
 use fencegate_wire::{
-    Answer, Authority, Challenge, ChannelConfig, ChannelStatus, DirectionKeys, Event, GateConfig, GateId, GateStatus,
-    Header, Key, Keyring, Nonce, OutputConfig, Provisioning, Reason, Reply, Request, Role, Sealed, Unverified, seal,
+    Answer, Authority, Challenge, ChannelConfig, ChannelStatus, Deframer, DirectionKeys, Event, Framed, GateConfig,
+    GateId, GateStatus, Header, Key, Keyring, Nonce, OutputConfig, Provisioning, Reason, Reply, Request, Role, Sealed,
+    Unverified, seal,
 };
 
 /// A millisecond in microseconds.
@@ -47,6 +51,8 @@ pub(crate) struct Bench {
     pub(crate) marks: Vec<Remembered>,
     /// How long storing takes, or `None` where it fails.
     pub(crate) storing: Option<u64>,
+    /// A power cut in the middle of the next store: whether its entry had got in.
+    pub(crate) cut: Option<bool>,
     /// How often something was stored.
     pub(crate) stores: u64,
     /// Every frame that was ever put onto the line towards the gate.
@@ -67,18 +73,24 @@ impl Bench {
 
     /// A gate provisioned otherwise.
     pub(crate) fn with(change: impl FnOnce(&mut Provisioning)) -> Self {
+        Self::booted_at(0, change)
+    }
+
+    /// A gate whose clock shows `now` microseconds when it boots.
+    pub(crate) fn booted_at(now: u64, change: impl FnOnce(&mut Provisioning)) -> Self {
         let mut provisioning = provisioning();
         change(&mut provisioning);
         assert_eq!(provisioning.check(), Ok(()));
         let floor = |c: &ChannelConfig| Remembered::Mark(GrantRecord::floor(c.epoch, c.floor));
         let marks: Vec<_> = provisioning.channels.iter().map(floor).collect();
-        let gate = Self::boot(&provisioning, 1, &marks, 0);
+        let gate = Self::boot(&provisioning, 1, &marks, now);
         Self {
             gate,
-            now: 0,
+            now,
             inputs: Inputs::default(),
             marks,
             storing: Some(1),
+            cut: None,
             stores: 0,
             line: vec![],
             provisioning,
@@ -142,28 +154,64 @@ impl Bench {
     pub(crate) fn send(&mut self, role: Role, mut frame: Vec<u8>) -> Option<Answer> {
         self.line.push(frame.clone());
         let len = frame.len();
+        let answer = self.receive(&mut frame[1..len - 1])?;
+        self.open(role, answer)
+    }
+
+    /// What the gate answers to the stuffed bytes between two zeros.
+    fn receive(&mut self, frame: &mut [u8]) -> Option<Vec<u8>> {
         self.poll();
-        let mut step = self.gate.receive(Instant::from_micros(self.now), &mut frame[1..len - 1]);
+        let mut step = self.gate.receive(Instant::from_micros(self.now), frame);
         if let Step::Store(pending) = step {
-            let stored = match self.storing {
-                Some(takes) => {
-                    self.now += takes;
-                    self.stores += 1;
-                    if let Entry::Mark { channel, mark } = pending.entry() {
-                        self.marks[usize::from(channel)] = Remembered::Mark(mark);
+            let stored = match (self.storing, self.cut.take()) {
+                (Some(_), Some(got_in)) => {
+                    if got_in {
+                        self.keep(&pending.entry());
                     }
+                    self.power_cut();
+                    return None;
+                }
+                (Some(takes), None) => {
+                    self.now += takes;
+                    self.keep(&pending.entry());
                     Ok(Stored::read_back(pending.entry()))
                 }
-                None => Err(StoreError::Flash),
+                (None, _) => Err(StoreError::Flash),
             };
             self.poll();
             step = self.gate.stored(Instant::from_micros(self.now), pending, stored);
         }
         self.poll();
-        let (Step::Answer(mut frame) | Step::Restart(mut frame)) = step else { return None };
-        let len = frame.len();
-        let unverified = Unverified::read(&mut frame[1..len - 1]).unwrap();
+        let (Step::Answer(frame) | Step::Restart(frame)) = step else { return None };
+        Some(frame.to_vec())
+    }
+
+    fn keep(&mut self, entry: &Entry) {
+        self.stores += 1;
+        if let Entry::Mark { channel, mark } = entry {
+            self.marks[usize::from(*channel)] = Remembered::Mark(*mark);
+        }
+    }
+
+    /// What an answer says to `role`; `None` where it is for somebody else.
+    pub(crate) fn open(&self, role: Role, mut answer: Vec<u8>) -> Option<Answer> {
+        let len = answer.len();
+        let unverified = Unverified::read(&mut answer[1..len - 1]).unwrap();
         Some(unverified.verify(&self.keys(role).answer)?.body().unwrap())
+    }
+
+    /// Bytes on the line, whatever they are, as a board takes them off it; the gate's answers.
+    pub(crate) fn hear(&mut self, bytes: &[u8]) -> Vec<Vec<u8>> {
+        let mut deframer = Deframer::new();
+        let mut answers = vec![];
+        for byte in bytes {
+            match deframer.push(*byte) {
+                None => {}
+                Some(Framed::Overlong) => self.gate.noise(),
+                Some(Framed::Frame(frame)) => answers.extend(self.receive(frame)),
+            }
+        }
+        answers
     }
 
     pub(crate) fn challenge(&mut self, role: Role) -> Challenge {

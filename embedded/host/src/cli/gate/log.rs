@@ -99,7 +99,7 @@ fn line(event: &Event) -> String {
     let ms = event.at.as_micros() / 1_000;
     let whose = event.channel.map_or_else(|| "gate".to_owned(), |channel| format!("channel {channel}"));
     let what = match event.what {
-        What::Booted { boots } => format!("booted, for the {boots}. time"),
+        What::Booted { boots } => format!("boot {boots}"),
         What::Mended { records } => format!("{records} records mended from their other copy"),
         What::Raised { token, holder } => format!("raised to token {token} by {holder}"),
         What::Driven { token, holder } => format!("driven under token {token} by {holder}"),
