@@ -1,6 +1,5 @@
 //! The audit of a log in a shell.
 
-#[expect(dead_code, reason = "each test uses a part of it")]
 mod shell;
 
 use serde_json::{Value, json};

@@ -176,53 +176,58 @@ fn a_watch_in_a_pipe_says_that_the_gate_is_silent_and_why_a_channel_was_let_go_o
     }
 }
 
-/// A terminal shows what is so, its windows running down between two answers, and not what was so before a silence.
+/// A watch on a terminal, and what it draws there.
 #[cfg(target_os = "linux")]
-#[test]
-fn a_live_view_runs_down_and_says_when_nobody_answers() {
-    use std::io::Read;
-    let answers = Arc::new(AtomicBool::new(true));
-    let now = Arc::clone(&answers);
-    let gate = FakeGate::new(move |asked| if now.load(Ordering::SeqCst) { status(asked) } else { Then::Silence });
-    let (mut terminal, screen) = shell::terminal();
-    let line = format!("{} watch --every 30s --timeout 20s", gate.gate());
-    let words: Vec<_> = line.split_whitespace().skip(1).collect();
-    let child = command(&words).env("TERM", "xterm").env("NO_COLOR", "1").stdout(screen).spawn().expect("it runs");
-    let mut watch = Running { child, lines: Box::new(std::iter::empty()) };
-    let mut seen = String::new();
-    let mut until = |what: &str, seen: &mut String| {
-        let mut bytes = [0; 4_096];
-        while !seen.contains(what) {
-            let n = terminal.read(&mut bytes).expect("a terminal");
-            seen.push_str(&String::from_utf8_lossy(&bytes[..n]));
-        }
-    };
-    until("1.98 s left", &mut seen);
-    until(", 1.6", &mut seen); // no other answer has come
-    assert_eq!(gate.asked().iter().filter(|asked| asked.request == Request::Status).count(), 1);
-    let _ = watch.child.kill();
+struct Live {
+    _watch: Running,
+    terminal: std::fs::File,
+}
 
-    let line = format!("{} watch --every 50ms --timeout 20s", gate.gate());
-    let words: Vec<_> = line.split_whitespace().skip(1).collect();
-    let (mut terminal, screen) = shell::terminal();
-    let child = command(&words).env("TERM", "xterm").env("NO_COLOR", "1").stdout(screen).spawn().expect("it runs");
-    let watch = Running { child, lines: Box::new(std::iter::empty()) };
-    let mut until = |what: &str| {
+#[cfg(target_os = "linux")]
+impl Live {
+    fn new(line: &str) -> Self {
+        let (terminal, screen) = shell::terminal();
+        let words: Vec<_> = line.split_whitespace().skip(1).collect();
+        let child = command(&words).env("TERM", "xterm").env("NO_COLOR", "1").stdout(screen).spawn().expect("it runs");
+        Self { _watch: Running { child, lines: Box::new(std::iter::empty()) }, terminal }
+    }
+
+    /// Everything that is drawn until `what` is.
+    fn until(&mut self, what: &str) -> String {
+        use std::io::Read;
         let (mut seen, mut bytes) = (String::new(), [0; 4_096]);
         while !seen.contains(what) {
-            let n = terminal.read(&mut bytes).expect("a terminal");
+            let n = self.terminal.read(&mut bytes).expect("a terminal");
             seen.push_str(&String::from_utf8_lossy(&bytes[..n]));
         }
         seen
-    };
-    until("ready: gate 70726573732d3037");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn in_a_live_view_windows_run_down_between_two_answers() {
+    let gate = FakeGate::new(status);
+    let mut live = Live::new(&format!("{} watch --every 1h", gate.gate()));
+    live.until("held by b, 1.98 s left");
+    live.until("held by b, 0 s left");
+    assert_eq!(gate.asked().iter().filter(|asked| asked.request == Request::Status).count(), 1);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_live_view_says_when_nobody_answers_and_shows_nothing_as_if_it_were_so_now() {
+    let answers = Arc::new(AtomicBool::new(true));
+    let now = Arc::clone(&answers);
+    let gate = FakeGate::new(move |asked| if now.load(Ordering::SeqCst) { status(asked) } else { Then::Silence });
+    let mut live = Live::new(&format!("{} watch --every 50ms --timeout 60s", gate.gate()));
+    live.until("ready: gate 70726573732d3037");
     answers.store(false, Ordering::SeqCst);
-    until("no answer for 1 s");
-    let silent = until("no answer for 2 s") + &until("no answer for 3 s");
+    live.until("no answer for 1 s");
+    let silent = live.until("no answer for 2 s") + &live.until("no answer for 3 s");
     assert!(silent.contains("was driven 1") && !silent.contains("ready") && !silent.contains(" left"), "{silent}");
     answers.store(true, Ordering::SeqCst);
-    until("ready: gate 70726573732d3037");
-    drop(watch);
+    live.until("ready: gate 70726573732d3037");
 }
 
 /// A log of three events; `boots` tells the boots apart, of which each has its own.

@@ -358,3 +358,17 @@ fn help_has_an_example_that_runs() {
         }
     }
 }
+
+#[test]
+fn presets_may_be_asked_for_one_at_a_time() {
+    let (status, got) = answer("fencegate presets etcd");
+    assert_eq!((status, got["systems"].as_array().map(Vec::len)), (0, Some(1)));
+    assert_eq!((&got["systems"][0]["system"], &got["clocks"]), (&json!("etcd"), &json!([])));
+    let whole = answer("fencegate presets").1;
+    let clock = whole["clocks"][0]["clock"].as_str().expect("a name").to_owned();
+    let ran = shell::command(&["presets", &clock]).output().expect("the binary runs");
+    let out = String::from_utf8(ran.stdout).expect("Unicode");
+    assert!(out.contains(&clock) && !out.contains("etcd"), "{out}");
+    assert!(!typed("fencegate presets etcd").out.contains("zookeeper"));
+    refused("fencegate presets etc", "name: `etc` is none of ");
+}

@@ -50,7 +50,7 @@ pub(super) fn read(text: &str, identity: GateId, keys: Keyring) -> Result<Provis
         },
         warning: root.or("warning", spends, Duration::ZERO)?,
     };
-    let mut all = Provisioning { gate, channels: Default::default(), outputs: Default::default() };
+    let mut all = Provisioning { gate, channels: [].into_iter().collect(), outputs: [].into_iter().collect() };
     for channel in root.tables("channel")? {
         self::channel(channel, &mut all)?;
     }

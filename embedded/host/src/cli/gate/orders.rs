@@ -178,6 +178,7 @@ impl Order {
         match self {
             Self::Raise(stamp) => gate.raise(channel, stamp.grant(), give_up).await,
             Self::Drive(Drive { stamp, value, .. }) => {
+                // Without one nothing is left of its window, which a gate refuses.
                 let lease = lease.unwrap_or((Deadline::at(Instant::from_micros(0)), Duration::ZERO));
                 gate.drive(channel, stamp.grant(), value, lease, give_up).await
             }

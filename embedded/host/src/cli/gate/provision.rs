@@ -10,11 +10,12 @@ use super::values::{self, First};
 use super::{Session, config};
 use fencegate::{Deadline, Duration, Epoch};
 use fencegate_host::{
-    CallError, Existing, GateClient, KeyFile, Line, Secret, factory, new_identity, new_keys, next_id, replacing,
+    CallError, Existing, GateClient, KeyFile, Line, Secret, Status, factory, new_identity, new_keys, next_id, replacing,
 };
 use fencegate_wire::{Domain, GateId, Keyring, Operation, Provisioning, Refused, Reply, Request, Role};
 use serde::Serialize;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 #[derive(Clone, Debug, clap::Args)]
@@ -114,7 +115,8 @@ impl Replace {
     }
 }
 
-fn random(error: std::io::Error) -> Failure {
+#[expect(clippy::needless_pass_by_value, reason = "it is what `map_err` gives")]
+fn random(error: io::Error) -> Failure {
     Failure::input(format_args!("the system has no random numbers: {error}"))
 }
 
@@ -182,7 +184,7 @@ async fn again(Place { path, session }: Place<'_>, config: &Path) -> Result<Outc
     let Secret::Root(keys) = &old.secret else {
         return Err(Failure::input("key_file: `--key-file`: only the operator's, which has the root, provisions"));
     };
-    let wanted = read(config, old.gate, new_keys(next_id(keys.id)).map_err(random)?)?;
+    let mut wanted = read(config, old.gate, new_keys(next_id(keys.id)).map_err(random)?)?;
     let (unready, replaced) = (beside(path, ".new"), beside(path, ".old"));
     if unready.exists() {
         return Err(unwritten(format_args!(
@@ -194,7 +196,15 @@ async fn again(Place { path, session }: Place<'_>, config: &Path) -> Result<Outc
     }
     let operator = old.credential(Role::Operator);
     let session = session(KeyFile::of(&wanted, old.domain))?;
-    let mut gate = session.connect(operator, session.give_up(session.started)?).await?;
+    let give_up = session.give_up(session.started)?;
+    let mut gate = session.connect(operator, give_up).await?;
+    match gate.status(give_up).await {
+        Ok(status) => go_on_from(&mut wanted, &status)?,
+        Err(CallError::Refused(refused)) => {
+            return answer::refused(session.json, None, &Told::Provision, refused, None);
+        }
+        Err(error) => return Err(session.failure(error, None)),
+    }
     session.keys.write(&unready, Existing::Keep).map_err(unwritten)?;
     match tell(&session, &mut gate, &wanted, &Told::Provision).await? {
         Went::Done => {
@@ -204,7 +214,9 @@ async fn again(Place { path, session }: Place<'_>, config: &Path) -> Result<Outc
             })?;
             let kept = format!("the keys before are kept in {}", replaced.display());
             let issue = "issue every single holder's and observer's key file anew (`key`)";
-            provisioned(&session, path, &[&kept, issue])
+            let fences =
+                "every channel goes on from where its fence stood, or from higher up where the configuration says so";
+            provisioned(&session, path, &[&kept, issue, fences])
         }
         Went::Refused(refused) => {
             remove(&unready)?;
@@ -219,6 +231,19 @@ async fn again(Place { path, session }: Place<'_>, config: &Path) -> Result<Outc
             ),
         )),
     }
+}
+
+/// No fence goes back: a channel for which the configuration says less begins where it stands.
+fn go_on_from(wanted: &mut Provisioning, status: &Status) -> Result<(), Failure> {
+    for (config, now) in wanted.channels.iter_mut().zip(&status.channels) {
+        let stands = (now.record.epoch, now.record.token);
+        if (config.epoch, config.floor) < stands {
+            (config.epoch, config.floor) = stands;
+        }
+    }
+    wanted.check().map_err(|bad| {
+        Failure::input(format_args!("config: {bad}; a channel's fence stands there: give it a higher epoch"))
+    })
 }
 
 /// How it went.
@@ -274,7 +299,9 @@ fn provisioned(session: &Session, path: &Path, notes: &[&str]) -> Result<Outcome
         table.note(
             "keep a copy of that file where the gate is not: every key follows from it, and no other opens the gate",
         );
-        notes.iter().for_each(|note| table.note(note));
+        for note in notes {
+            table.note(note);
+        }
         output::print(table)?;
     }
     Ok(Outcome::Yes)

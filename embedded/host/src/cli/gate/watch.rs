@@ -41,18 +41,17 @@ async fn follow(session: &Session, every: Duration) -> Result<Outcome, Failure> 
     let mut asked = session.started;
     loop {
         let connected = session.connect(session.keys.reader(), session.give_up(asked)?);
-        let failure = match view.meanwhile(asked, connected).await? {
+        let failure = match view.meanwhile(Some(asked), connected).await? {
             Err(failure) => failure,
             Ok(mut gate) => loop {
-                match view.meanwhile(asked, gate.status(session.give_up(asked)?)).await? {
+                match view.meanwhile(Some(asked), gate.status(session.give_up(asked)?)).await? {
                     Ok(status) => view.show(status)?,
                     Err(CallError::Refused(refused)) => {
                         return answer::refused(session.json, None, &Told::Status, refused, None);
                     }
                     Err(error) => break session.failure(error, None),
                 }
-                asked = clock::now();
-                view.meanwhile(asked, sleep(every.into())).await?;
+                view.meanwhile(None, sleep(every.into())).await?;
                 if !view.is_read() {
                     return Ok(Outcome::Yes);
                 }
@@ -62,7 +61,7 @@ async fn follow(session: &Session, every: Duration) -> Result<Outcome, Failure> 
         if session.give_up(asked)?.is_over(clock::now()) {
             return Err(failure);
         }
-        view.meanwhile(asked, sleep(PAUSE)).await?;
+        view.meanwhile(Some(asked), sleep(PAUSE)).await?;
         if !view.is_read() {
             return Ok(Outcome::Yes);
         }
@@ -112,8 +111,9 @@ impl View {
         self.written(written)
     }
 
-    /// Goes on showing what is so while something else is waited for: the gate has owed an answer since `asked`.
-    async fn meanwhile<T>(&mut self, asked: Instant, work: impl Future<Output = T>) -> Result<T, Failure> {
+    /// Goes on showing what is so while something else is waited for; the gate has owed an answer since `asked`, if it
+    /// owes one.
+    async fn meanwhile<T>(&mut self, asked: Option<Instant>, work: impl Future<Output = T>) -> Result<T, Failure> {
         let mut work = std::pin::pin!(work);
         loop {
             tokio::select! {
@@ -124,9 +124,9 @@ impl View {
         }
     }
 
-    fn beat(&mut self, asked: Instant) -> Result<(), Failure> {
+    fn beat(&mut self, asked: Option<Instant>) -> Result<(), Failure> {
         let now = clock::now();
-        let silent = now.since(asked).unwrap_or(Duration::ZERO);
+        let silent = asked.and_then(|asked| now.since(asked).ok()).unwrap_or(Duration::ZERO);
         let is_silent = silent >= SILENT;
         let written = match (&mut self.style, &self.last) {
             (Style::Live(lines), Some(last)) if is_silent => draw(&table(last, Seen::Before(silent)), lines),
