@@ -305,3 +305,67 @@ impl Drop for EmulatedGate {
         self.kill();
     }
 }
+
+/// A board in its emulator that is no gate yet, its serial line on a TCP port, as the board's README starts it by hand.
+#[derive(Debug)]
+pub struct BlankBoard {
+    child: Child,
+    port: String,
+    folder: tempfile::TempDir,
+}
+
+impl BlankBoard {
+    /// A board with its flash erased.
+    ///
+    /// # Panics
+    /// Where the emulator does not start.
+    pub fn new() -> Self {
+        let elf = xtask::firmware::build(xtask::workspace::root(), "mps2").unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let child = Command::new("qemu-system-arm")
+            .args(["-machine", "mps2-an385", "-display", "none", "-monitor", "none"])
+            .args(["-serial", &format!("tcp:{free},server=on,wait=off")])
+            .args(["-semihosting-config", "enable=on,target=native,arg=fencegate,arg=board.flash"])
+            .arg("-kernel")
+            .arg(elf)
+            .current_dir(folder.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let begun = Instant::now();
+        while std::net::TcpStream::connect(free).is_err() {
+            assert!(begun.elapsed() < READY, "the emulator opens no port");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Self { child, port: format!("tcp://{free}"), folder }
+    }
+
+    /// Where its flash lies, and the keys that it is given.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// `fencegate gate … WORDS` with the key file of that name in its folder.
+    pub fn host(&self, key: &str, words: &str) -> Command {
+        let mut command = fencegate();
+        command.args(["gate", "--port", &self.port, "--key-file"]).arg(self.folder.path().join(key));
+        command.args(words.split(' '));
+        command
+    }
+}
+
+impl Default for BlankBoard {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Drop for BlankBoard {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -4,6 +4,7 @@
 //! this machine's.
 
 mod bare;
+mod gate;
 mod host;
 mod shipped;
 
@@ -21,6 +22,8 @@ pub enum Part {
     Shipped,
     /// The core on a microcontroller: instructions, code, RAM.
     Bare,
+    /// The gate: instructions and bytes a frame, its stack, its time with interrupts off.
+    Gate,
     /// The core on this machine: nanoseconds.
     Host,
     /// The audit of a long log.
@@ -33,6 +36,7 @@ impl Part {
         match self {
             Self::Shipped => "shipped",
             Self::Bare => "bare",
+            Self::Gate => "gate",
             Self::Host => "host",
             Self::Audit => "audit",
         }
@@ -45,6 +49,7 @@ pub fn run(root: &Path, parts: &[Part]) -> Result<()> {
         let table = match part {
             Part::Shipped => shipped::measure(root),
             Part::Bare => bare::measure(root),
+            Part::Gate => gate::measure(root),
             Part::Host => host::decisions(root),
             Part::Audit => host::audit(root),
         }?;

@@ -131,12 +131,17 @@ impl Emulator {
 
     /// The output pins as the emulated hardware has them: bit n is output n.
     pub async fn pins(&mut self) -> Result<u32> {
-        self.monitor.write_all(format!("{PINS}\n").as_bytes()).await?;
-        let answer = self.prompt().await?;
+        let answer = self.ask(PINS).await?;
         // "000000004002f004: 0x00000001"
         let value = answer.lines().rev().find_map(|line| line.split_once(": 0x")).map(|(_, value)| value.trim());
         let value = value.with_context(|| format!("the emulator's monitor did not show the pins: {answer:?}"))?;
         Ok(u32::from_str_radix(value, 16)?)
+    }
+
+    /// What the emulator's monitor says to a command.
+    pub async fn ask(&mut self, command: &str) -> Result<String> {
+        self.monitor.write_all(format!("{command}\n").as_bytes()).await?;
+        self.prompt().await
     }
 
     /// Cuts the power: SIGKILL, in the middle of whatever it does.

@@ -150,6 +150,8 @@ enum Bench {
     Shipped,
     /// The core on a microcontroller: instructions, code, RAM.
     Bare,
+    /// The gate: instructions and bytes a frame, its stack, its time with interrupts off.
+    Gate,
     /// The core on this machine: nanoseconds.
     Host,
     /// The audit of ten million lines.
@@ -232,6 +234,7 @@ fn with_web(command: &Command) -> Result<()> {
             let parts = all.iter().map(|part| match part {
                 Bench::Shipped => bench::Part::Shipped,
                 Bench::Bare => bench::Part::Bare,
+                Bench::Gate => bench::Part::Gate,
                 Bench::Host => bench::Part::Host,
                 Bench::Audit => bench::Part::Audit,
             });

@@ -107,8 +107,16 @@ impl<L: Line> GateClient<L> {
     /// # Errors
     /// Where the system has no random numbers for the nonces.
     pub fn new(line: L, credential: Credential) -> io::Result<Self> {
+        Self::with_timing(line, credential, Timing::default())
+    }
+
+    /// The same for a line, or a gate, that wants more patience or less.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn with_timing(line: L, credential: Credential, timing: Timing) -> io::Result<Self> {
         let gate = credential.gate;
-        let client = Client::new(credential, getrandom::u64()?, Timing::default());
+        let client = Client::new(credential, getrandom::u64()?, timing);
         Ok(Self { gate, client, line, deframer: Deframer::new() })
     }
 

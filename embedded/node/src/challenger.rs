@@ -15,7 +15,8 @@ pub(crate) struct Challenger {
 /// The last request that was done, and its challenge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Used {
-    pub(crate) tag: Tag,
+    /// `None` where half of it was done: the fence was raised and stored, and then it was too late to drive.
+    pub(crate) tag: Option<Tag>,
     pub(crate) challenge: Challenge,
 }
 

@@ -127,6 +127,14 @@ impl Channel {
         }
     }
 
+    /// For how long a lease of the channel's own authority keeps it from being granted anew.
+    pub(crate) const fn wait(&self, now: Instant) -> Duration {
+        match &self.guard {
+            Guard::Grantor(grantor) => grantor.wait(now),
+            _ => Duration::ZERO,
+        }
+    }
+
     /// Takes a fence whose record the operator has just stored anew.
     pub(crate) fn restore(&mut self, proof: fencegate::Proof) {
         self.guard = Guard::Fence(Fence::from_proof(proof, self.limits));
@@ -248,7 +256,7 @@ impl Channel {
 
     /// What became of the request with this tag, if it is the last that was done, or was refused for what may pass.
     pub(crate) fn answered(&self, tag: Tag) -> Option<Result<(), Reason>> {
-        if [self.used, self.operator].iter().flatten().any(|used| used.tag == tag) {
+        if [self.used, self.operator].iter().flatten().any(|used| used.tag == Some(tag)) {
             return Some(Ok(()));
         }
         self.refused.and_then(|(refused, reason)| (refused == tag).then_some(Err(reason)))

@@ -16,32 +16,18 @@ use crate::channel::{Channel, Guard, is_unused};
 use crate::inputs::Inputs;
 use crate::line::Line;
 use crate::log::Log;
-use crate::memory::{Board, Memory, Remembered};
+use crate::memory::{Board, Life, Memory, Remembered};
 use crate::pending::{Change, Pending, Step};
 use crate::store::StoreError;
 use crate::{DOMAIN, Stored};
-use fencegate::{Budget, Deadline, Drift, Duration, FenceRecord, Instant, Monotonic, RaiseBudget};
+use fencegate::{Budget, Deadline, Duration, FenceRecord, Instant, Monotonic};
 use fencegate_wire::{
-    BaseKey, Cause, Challenge, Counters, Fault, GateConfig, GateId, Header, Key, Keyring, MAX_CHANNELS,
-    MAX_GATE_OUTPUTS, Provisioning, Reason, Reply, Request, Role, Sealed, Tag, Unverified, What,
+    BaseKey, Cause, Challenge, Counters, Fault, Header, Key, MAX_CHANNELS, MAX_GATE_OUTPUTS, Provisioning, Reason,
+    Reply, Request, Role, Sealed, Tag, Unverified, What,
 };
 
 /// For how long a store that was refused as `busy` has the right of way: its host asks again within that.
 const WANTED: Duration = Duration::from_secs(1);
-
-/// For how long a challenge of a board that is no gate is good.
-const FRESH: Duration = Duration::from_secs(60);
-
-/// What the board is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Life {
-    /// It never was a gate: it knows only the factory key, which everybody knows, and obeys nothing but a provisioning.
-    Blank,
-    /// It was one, and its provisioning is lost: it obeys nothing at all.
-    Lost,
-    /// It is one.
-    Gate,
-}
 
 /// A gate, or a board that is to become one.
 #[derive(Debug)]
@@ -84,6 +70,12 @@ struct Asked {
     challenge: Option<Challenge>,
 }
 
+/// Whom an answer goes to, and the key that seals it.
+struct Asker {
+    header: Header,
+    key: Key,
+}
+
 /// A refusal, and for how long the lease stays held, where that is why.
 #[derive(Clone, Copy)]
 struct Denied {
@@ -105,47 +97,20 @@ enum Decided {
 impl Gate {
     /// The gate at boot: every channel safe.
     pub fn new(config: Provisioning, memory: &Memory, board: Board, now: Instant) -> Self {
-        let channels = (config.channels.iter().enumerate())
-            .map(|(n, channel)| {
-                let nothing = Remembered::Lost(FenceRecord::floor(channel.epoch, channel.floor));
-                let remembered = memory.marks.get(n).copied().unwrap_or(nothing);
-                let action = config.outputs_of(n).iter().map(|output| output.action.time()).max();
-                Channel::new(channel, config.terms(n), action.unwrap_or(Duration::ZERO), remembered, now)
-            })
-            .collect();
-        let mut gate = Self::bare(Life::Gate, config, memory.boots, board, now);
-        gate.channels = channels;
-        gate.storable = memory.storable;
-        gate.mended = memory.mended;
-        gate.log.write(now, None, What::Booted { boots: memory.boots });
-        if memory.mended > 0 {
-            gate.log.write(now, None, What::Mended { records: memory.mended });
-        }
+        let mut gate = Self::blank(board, false, now);
+        gate.config = config;
+        gate.begin(Life::Gate, memory, now);
         gate
     }
 
     /// A board that never was a gate, or (`lost`) one whose provisioning is lost.
     pub fn blank(board: Board, lost: bool, now: Instant) -> Self {
-        let keys = Keyring { root: Key::new([0; 32]), operator: Key::new([0; 32]), instance: 0, id: 0 };
-        let gate = GateConfig {
-            gate: GateId::FACTORY,
-            keys,
-            drift: Drift::ZERO,
-            lateness: Duration::ZERO,
-            longest_window: FRESH,
-            raises: RaiseBudget { burst: 0, every: FRESH },
-            warning: Duration::ZERO,
-        };
-        let config = Provisioning { gate, channels: heapless::Vec::new(), outputs: heapless::Vec::new() };
-        Self::bare(if lost { Life::Lost } else { Life::Blank }, config, 0, board, now)
-    }
-
-    fn bare(life: Life, config: Provisioning, boots: u32, board: Board, now: Instant) -> Self {
+        let config = Provisioning::nobodys();
         let mut clock = Monotonic::new();
         let fault = clock.read(now).err().map(|_| Fault::Clock);
         Self {
-            life,
-            lines: config.outputs.iter().map(|output| Line::new(output, now)).collect(),
+            life: if lost { Life::Lost } else { Life::Blank },
+            lines: heapless::Vec::new(),
             budget: Budget::full(config.gate.raises, now),
             config,
             board,
@@ -154,13 +119,44 @@ impl Gate {
             store_wanted: None,
             channels: heapless::Vec::new(),
             inputs: Inputs::default(),
-            challenger: Challenger::new(boots),
+            challenger: Challenger::new(0),
             clock,
             counters: Counters::default(),
             log: Log::new(),
             fault,
             staged: Staged::default(),
         }
+    }
+
+    /// Makes a board that was [`Self::blank`] what its store says that it is; of a gate, the store has read the
+    /// provisioning already.
+    pub(crate) fn begin(&mut self, life: Life, memory: &Memory, now: Instant) {
+        self.life = life;
+        if life != Life::Gate {
+            self.config = Provisioning::nobodys();
+            return;
+        }
+        for (n, channel) in self.config.channels.iter().enumerate() {
+            let nothing = Remembered::Lost(FenceRecord::floor(channel.epoch, channel.floor));
+            let remembered = memory.marks.get(n).copied().unwrap_or(nothing);
+            let action = self.config.outputs_of(n).iter().map(|output| output.action.time()).max();
+            let action = action.unwrap_or(Duration::ZERO);
+            let _ = self.channels.push(Channel::new(channel, self.config.terms(n), action, remembered, now)); // as many
+        }
+        self.lines.extend(self.config.outputs.iter().map(|output| Line::new(output, now)));
+        self.budget = Budget::full(self.config.gate.raises, now);
+        self.challenger = Challenger::new(memory.boots);
+        self.storable = memory.storable;
+        self.mended = memory.mended;
+        self.log.write(now, None, What::Booted { boots: memory.boots });
+        if memory.mended > 0 {
+            self.log.write(now, None, What::Mended { records: memory.mended });
+        }
+    }
+
+    /// Where the store puts a provisioning, before [`Self::begin`].
+    pub(crate) const fn config_mut(&mut self) -> &mut Provisioning {
+        &mut self.config
     }
 
     /// The boot counter that no challenge may carry before it is stored; `None` for a board that is no gate.
@@ -203,14 +199,16 @@ impl Gate {
         let claim = *unverified.claim();
         let ours = !claim.answer && claim.gate == self.config.gate.gate && claim.key_id == self.config.gate.keys.id;
         let base = ours.then(|| self.base(claim.role)).flatten();
-        let Some(verified) = base.and_then(|base| unverified.verify(&base.directions(DOMAIN).request)) else {
+        let verified = base.and_then(|base| Some((unverified.verify(&base.request(DOMAIN))?, base)));
+        let Some((verified, base)) = verified else {
             self.counters.forged = self.counters.forged.saturating_add(1);
             return Step::Silent;
         };
         let (header, tag) = (*verified.header(), verified.tag());
+        let reader = Asker { header, key: base.answer(DOMAIN) };
         // What this version cannot read carries some value out of the range that it knows.
         let Some(Sealed { challenge, request }) = verified.body() else {
-            return self.refuse(now, &header, None, Reason::Range.into());
+            return self.refuse(now, &reader, None, Reason::Range.into());
         };
         let channel = request.channel();
         let asked = Asked { now, header, tag, challenge };
@@ -220,15 +218,17 @@ impl Gate {
             None => self.decide(&asked, request),
         };
         match decided {
-            Ok(Decided::Reply(reply)) => self.answer(now, &header, reply),
+            Ok(Decided::Reply(reply)) => self.answer(now, &reader, reply),
             Ok(Decided::Store(pending)) => Step::Store(pending),
-            Err(denied) => self.refuse_for_good(now, &header, tag, channel, denied),
+            Err(denied) => self.refuse_for_good(now, &reader, tag, channel, denied),
         }
     }
 
     /// Takes a change back with the evidence that it is stored, or why it is not.
     pub fn stored(&mut self, now: Instant, pending: Pending, stored: Result<Stored, StoreError>) -> Step {
         let Pending { change, header, tag, challenge } = pending;
+        let Some(base) = self.base(header.role) else { return Step::Silent };
+        let reader = Asker { header, key: base.answer(DOMAIN) };
         match change {
             Change::Mark(number, mark) => {
                 let settled = match stored {
@@ -244,24 +244,36 @@ impl Gate {
                 }
                 match settled {
                     Ok(()) => {
-                        let reply = self.done(now, &header, number, Used { tag, challenge });
-                        self.answer(now, &header, reply)
+                        let reply = self.done(now, &header, number, Used { tag: Some(tag), challenge });
+                        self.answer(now, &reader, reply)
                     }
-                    Err(reason) => self.refuse_for_good(now, &header, tag, Some(number), reason.into()),
+                    Err(reason) => {
+                        // The raise stands although its drive does not: its challenge has done one thing, and does no
+                        // other.
+                        if let Some(channel) = self.channels.get_mut(usize::from(number)).filter(|c| !c.is_lost()) {
+                            channel.used = Some(Used { tag: None, challenge });
+                        }
+                        self.refuse_for_good(now, &reader, tag, Some(number), reason.into())
+                    }
                 }
             }
-            change => self.staged(now, &header, Used { tag, challenge }, &change, stored.err()),
+            change => self.staged(now, &reader, Used { tag: Some(tag), challenge }, &change, stored.err()),
         }
     }
 
     /// What becomes of a request that came before.
     fn answered(&self, asked: &Asked, request: &Request) -> Option<Result<Reply, Denied>> {
-        if self.staged.used.is_some_and(|used| used.tag == asked.tag) {
+        if self.staged.used.is_some_and(|used| used.tag == Some(asked.tag)) {
             return Some(Ok(Reply::Provisioned));
         }
         let number = request.channel()?;
-        let answered = self.channels.get(usize::from(number))?.answered(asked.tag)?;
-        Some(answered.map(|()| self.again(asked.now, number)).map_err(Denied::from))
+        let channel = self.channels.get(usize::from(number))?;
+        let answered = channel.answered(asked.tag)?;
+        Some(answered.map(|()| self.again(asked.now, number)).map_err(|reason| match reason {
+            // Of how long that is, the first answer says nothing any more.
+            Reason::Held => Denied { reason, wait: channel.wait(asked.now) },
+            reason => reason.into(),
+        }))
     }
 
     fn decide(&mut self, asked: &Asked, request: Request) -> Result<Decided, Denied> {

@@ -12,6 +12,17 @@ pub struct Board {
     pub worst_store: Duration,
 }
 
+/// What a board is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Life {
+    /// It never was a gate: it knows only the factory key, which everybody knows, and obeys nothing but a provisioning.
+    Blank,
+    /// It was one, and its provisioning is lost: it obeys nothing at all.
+    Lost,
+    /// It is one.
+    Gate,
+}
+
 /// What the store has found of the gate at boot.
 #[derive(Clone, Debug)]
 pub struct Memory {
@@ -25,6 +36,13 @@ pub struct Memory {
     pub mended: u8,
     /// Where each channel's fence stands.
     pub marks: heapless::Vec<Remembered, MAX_CHANNELS>,
+}
+
+impl Memory {
+    /// What is known before the store was read.
+    pub(crate) const fn nothing() -> Self {
+        Self { boots: 0, storable: true, mended: 0, marks: heapless::Vec::new() }
+    }
 }
 
 /// What is left of a channel's mark.

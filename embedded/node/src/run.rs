@@ -1,7 +1,9 @@
 //! The task that feeds the gate: the line, the clock, the flash, the pins.
 
-use crate::{Board, Boot, Contacts, Gate, Inputs, Step, Store};
+use crate::{Board, Contacts, Gate, Inputs, Memory, Step, Store};
 use core::convert::Infallible;
+use core::pin::{Pin, pin};
+use core::task::{Context, Poll};
 use embassy_futures::join::join;
 use embassy_futures::select::{Either, select};
 use embassy_futures::yield_now;
@@ -77,8 +79,8 @@ pub struct Node<R, W, F, O, D, I, P, C, const N: usize> {
     pub worst_store: Duration,
 }
 
-/// Answers on their way to the line.
-type Answers = Channel<NoopRawMutex, Frame, 4>;
+/// Answers on their way to the line: behind the one that is being written, two that wait.
+type Answers = Channel<NoopRawMutex, Frame, 2>;
 
 /// Runs the gate for ever.
 pub async fn run<R, W, F, O, D, I, P, C, const N: usize>(node: Node<R, W, F, O, D, I, P, C, N>) -> !
@@ -109,7 +111,8 @@ where
         board: Board { outputs: N, worst_store },
         answers: &answers,
     };
-    join(answer, task.run()).await.0
+    // Pinned where they are made: they are long, and would be moved otherwise, through the stack.
+    join(pin!(answer), pin!(task.run())).await.0
 }
 
 struct Task<'a, R, F, O, D, I, P, C, const N: usize> {
@@ -148,13 +151,17 @@ where
     async fn run(&mut self) -> ! {
         loop {
             self.pins.watchdog.feed(HANG);
-            let mut gate = match self.store.boot().await {
-                Boot::Gate(provisioning, memory) => Gate::new(provisioning, &memory, self.board, now()),
-                Boot::Blank => Gate::blank(self.board, false, now()),
-                Boot::Lost => Gate::blank(self.board, true, now()),
-            };
-            self.gate(&mut gate).await;
+            let mut gate = Gate::blank(self.board, false, now());
+            Apart(pin!(self.boot(&mut gate))).await;
+            Apart(pin!(self.gate(&mut gate))).await;
         }
+    }
+
+    /// Makes a blank gate what the store says that it is, in place.
+    async fn boot(&mut self, gate: &mut Gate) {
+        let mut memory = Memory::nothing();
+        let life = self.store.read(gate.config_mut(), &mut memory).await;
+        gate.begin(life, &memory, now());
     }
 
     /// Runs the gate until it is to be another.
@@ -265,6 +272,18 @@ where
         self.watchdog.feed(within);
         let pulse = now.checked_add(PULSE).unwrap_or(now);
         wake.map_or(pulse, |wake| wake.min(pulse))
+    }
+}
+
+/// A future that is polled in a stack frame of its own, which is gone when something else is polled.
+struct Apart<'a, F>(Pin<&'a mut F>);
+
+impl<F: Future> Future for Apart<'_, F> {
+    type Output = F::Output;
+
+    #[inline(never)]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        self.0.as_mut().poll(cx)
     }
 }
 

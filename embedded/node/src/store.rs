@@ -46,9 +46,9 @@ use fencegate_wire::Provisioning;
 
 use self::copies::Loaded;
 use self::log::{Copy, Logs};
-use self::record::{Census, Key, Mark, Stage, Whole};
+use self::record::{Census, Key, Mark, OVERHEAD, PIECE, Stage, Whole, encode};
 use crate::entry::{Entry, Stored};
-use crate::memory::{Memory, Remembered};
+use crate::memory::{Life, Memory, Remembered};
 
 /// Why something is not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,27 +114,45 @@ impl<F: NorFlash> Store<F> {
     /// Reads what the board is, and mends the copies where they differ or one is damaged. Where nothing is to be mended
     /// it writes nothing: a boot loop in which nobody speaks costs no wear.
     pub async fn boot(&mut self) -> Boot {
+        let (mut provisioning, mut memory) = (Provisioning::nobodys(), Memory::nothing());
+        match self.read(&mut provisioning, &mut memory).await {
+            Life::Gate => Boot::Gate(provisioning, memory),
+            Life::Blank => Boot::Blank,
+            Life::Lost => Boot::Lost,
+        }
+    }
+
+    /// [`Self::boot`] in place: what it says of a gate counts where it says that there is one.
+    pub(crate) async fn read(&mut self, provisioning: &mut Provisioning, memory: &mut Memory) -> Life {
         (self.state, self.stage, self.begun, self.mended) = (State::Closed, None, false, 0);
-        let mended = self.mend().await;
-        let whole = match self.load::<Whole>(Key::GATE).await {
+        memory.storable = self.mend().await;
+        memory.mended = self.mended;
+        let verdict = self.logs.compare(Key::GATE).await;
+        let census = match self.logs.said::<Whole>(verdict) {
             // Where it could not be mended, it still says who may ask; nothing else could be trusted.
-            Loaded::Found(whole) | Loaded::Unmended(whole) => whole,
-            Loaded::Never | Loaded::Lost(_) if self.was_never_a_gate().await => {
-                self.state = State::Blank;
-                return Boot::Blank;
+            Loaded::Found(whole) | Loaded::Unmended(whole) => {
+                let census = whole.census();
+                provisioning.gate = whole.config;
+                census
             }
-            Loaded::Never | Loaded::Lost(_) => return Boot::Lost,
+            Loaded::Never | Loaded::Lost(_) => {
+                if self.was_never_a_gate().await {
+                    self.state = State::Blank;
+                    return Life::Blank;
+                }
+                return Life::Lost;
+            }
         };
-        let census = whole.census();
-        let Some(provisioning) = self.assemble(census, whole.config).await else { return Boot::Lost };
-        if provisioning.check().is_err() {
-            return Boot::Lost;
+        if !self.assemble(census, provisioning).await || provisioning.check().is_err() {
+            return Life::Lost;
         }
         self.state = State::Gate(census);
-        if let Loaded::Found(stage) = self.load(Key::STAGE).await {
+        let verdict = self.logs.compare(Key::STAGE).await;
+        if let Loaded::Found(stage) = self.logs.said(verdict) {
             self.stage = Some(stage);
         }
-        let boots = match self.load::<u32>(Key::BOOTS).await {
+        let verdict = self.logs.compare(Key::BOOTS).await;
+        let boots = match self.logs.said::<u32>(verdict) {
             Loaded::Found(boots) => boots.checked_add(1),
             Loaded::Never if self.stage == Some(Stage::Underway) => Some(1),
             _ => None,
@@ -142,23 +160,24 @@ impl<F: NorFlash> Store<F> {
         self.distrusted = boots.is_none();
         // A number that no other boot has had, as far as what is left of the flash differs from what it was then: two
         // boots of one number would accept each other's challenges.
-        let boots = match boots {
+        memory.boots = match boots {
             Some(boots) => boots,
             None => self.logs.fingerprint().await,
         };
-        let mut marks = heapless::Vec::new();
-        for channel in (0..).take(provisioning.channels.len()) {
-            let mark = match self.load_mark(channel).await {
-                Loaded::Found(Mark::Stands(record)) if mended && !self.distrusted => Remembered::Mark(record),
+        memory.marks.clear();
+        for key in (0..census.channels).map_while(Key::mark) {
+            let verdict = self.logs.compare(key).await;
+            let mark = match self.logs.said(verdict) {
+                Loaded::Found(Mark::Stands(record)) if memory.storable && !self.distrusted => Remembered::Mark(record),
                 Loaded::Found(mark) | Loaded::Unmended(mark) | Loaded::Lost(Some(mark)) => {
                     Remembered::Lost(mark.record())
                 }
                 // Provisioning wrote a first mark for every channel: none is lost storage, and not a fresh gate.
                 Loaded::Never | Loaded::Lost(None) => Remembered::Lost(FenceRecord::floor(Epoch(0), 0)),
             };
-            let _ = marks.push(mark); // as many as there are channels
+            let _ = memory.marks.push(mark); // as many as there are channels
         }
-        Boot::Gate(provisioning, Memory { boots, storable: mended, mended: self.mended, marks })
+        Life::Gate
     }
 
     /// Stores that this is boot number `boots`, and what the first boot of a provisioning has to tidy up. It comes before
@@ -170,13 +189,16 @@ impl<F: NorFlash> Store<F> {
         let State::Gate(Census { marks, .. }) = self.state else { return Err(StoreError::NoPlace) };
         if self.distrusted {
             // The next boot will have a counter again. That no mark is to be trusted must not end with this one.
-            for channel in 0..marks {
-                if let (Some(key), Loaded::Found(mark)) = (Key::mark(channel), self.load_mark(channel).await) {
-                    self.store(key, &Mark::Lost(mark.record())).await?;
+            for key in (0..marks).map_while(Key::mark) {
+                let verdict = self.logs.compare(key).await;
+                if let Loaded::Found(mark) = self.logs.said::<Mark>(verdict) {
+                    self.logs.set(&Mark::Lost(mark.record()))?;
+                    self.logs.store(key).await?;
                 }
             }
         }
-        self.store(Key::BOOTS, &boots).await?;
+        self.logs.set(&boots)?;
+        self.logs.store(Key::BOOTS).await?;
         self.distrusted = false;
         self.finish().await
     }
@@ -189,54 +211,105 @@ impl<F: NorFlash> Store<F> {
     /// # Errors
     /// [`StoreError`]; then a copy may have the earlier value or the new one, and the next boot may find either.
     pub async fn put(&mut self, entry: &Entry) -> Result<Stored, StoreError> {
-        let read_back = match entry {
-            Entry::Mark { channel, mark } => {
+        let mut census = None;
+        let key = match entry {
+            Entry::Mark { channel, .. } => {
                 let State::Gate(Census { marks, .. }) = self.state else { return Err(StoreError::NoPlace) };
-                let key = Key::mark(*channel).filter(|_| *channel < marks).ok_or(StoreError::NoPlace)?;
-                match self.store(key, &Mark::Stands(*mark)).await? {
-                    Mark::Stands(mark) => Entry::Mark { channel: *channel, mark },
-                    Mark::Lost(_) => return Err(StoreError::ReadBack),
-                }
+                Key::mark(*channel).filter(|_| *channel < marks)
             }
-            Entry::Output { output, config } => {
-                let config = self.stage_piece(Key::output(self.staged(), *output), config).await?;
-                Entry::Output { output: *output, config }
-            }
-            Entry::Channel { channel, config } => {
-                let config = self.stage_piece(Key::channel(self.staged(), *channel), config).await?;
-                Entry::Channel { channel: *channel, config }
-            }
+            Entry::Output { output, .. } => Key::output(self.staged(), *output),
+            Entry::Channel { channel, .. } => Key::channel(self.staged(), *channel),
             Entry::Gate { config, channels, outputs } => {
-                let whole = self.commit(config, *channels, *outputs).await?;
-                Entry::Gate { config: whole.config, channels: whole.channels, outputs: whole.outputs }
+                census = Some(self.complete(config, *channels, *outputs).await?);
+                // Whatever comes of it, what is staged from now on is another provisioning.
+                self.begun = false;
+                Some(Key::GATE)
             }
         };
-        Ok(Stored::read_back(read_back))
-    }
-
-    async fn load_mark(&mut self, channel: u8) -> Loaded<Mark> {
-        match Key::mark(channel) {
-            Some(key) => self.load(key).await,
-            None => Loaded::Never,
+        let key = key.ok_or(StoreError::NoPlace)?;
+        if let Entry::Output { .. } | Entry::Channel { .. } = entry {
+            self.vacate(key).await?;
         }
+        self.logs.a.fill(|bytes| write(entry, census, bytes))?;
+        self.logs.store(key).await?;
+        let stored = read_back(entry, self.logs.a.value()).map(Stored::read_back).ok_or(StoreError::ReadBack)?;
+        if let Some(census) = census {
+            if self.state == State::Blank {
+                // From here on no damage makes it a blank board. A cut before is as if this were still to come.
+                let _ = match self.logs.set(&0_u32) {
+                    Ok(()) => self.logs.store(Key::BOOTS).await,
+                    failed => failed,
+                };
+            }
+            self.state = State::Gate(census);
+        }
+        Ok(stored)
     }
 
     /// Whether the board is blank: its flash erased, or a first provisioning cut before its end. Damage of any kind makes
-    /// no blank board of a gate: it would obey the factory key.
+    /// no blank board of a gate: it would obey the factory key. A gate has a record of the whole in both copies, and a boot
+    /// counter in both.
     async fn was_never_a_gate(&mut self) -> bool {
         let first = u32::try_from(record::first(Logs::<F>::WORD)).unwrap_or(0);
-        let (a, b) = (self.logs.range(Copy::A), self.logs.range(Copy::B));
-        let rest_of_a = a.start.saturating_add(first)..a.end;
-        let rest_of_b = b.start.saturating_add(first)..b.end;
-        if self.logs.is_erased(rest_of_a).await && self.logs.is_erased(b).await {
+        let (mut torn, mut bare, mut underway) = ([false; 2], [false; 2], [false; 2]);
+        for (n, copy) in Copy::BOTH.into_iter().enumerate() {
+            let range = self.logs.range(copy);
+            torn[n] = !self.logs.is_begun(range.start).await;
+            bare[n] = self.logs.is_erased(range.start.saturating_add(first)..range.end).await;
+        }
+        let b = self.logs.range(Copy::B).start;
+        if bare == [true, true] && self.logs.is_erased(b..b.saturating_add(first)).await {
             return true; // nothing, or the first record of all, torn
         }
-        let begun_in_b = self.has(Copy::B, Key::STAGE, Stage::Underway).await || self.logs.is_erased(rest_of_b).await;
-        begun_in_b
-            && self.has(Copy::A, Key::STAGE, Stage::Underway).await
-            && self.is_missing(Copy::A, Key::BOOTS).await
-            && self.is_missing(Copy::B, Key::BOOTS).await
+        for (n, copy) in Copy::BOTH.into_iter().enumerate() {
+            for key in [Key::GATE, Key::BOOTS, Key::STAGE] {
+                self.logs.fetch(copy, key).await;
+                let slot = self.logs.slot(copy);
+                if key == Key::STAGE {
+                    underway[n] = matches!(record::decode(slot.value()), Some(Stage::Underway));
+                } else if !slot.is_missing() {
+                    return false;
+                }
+            }
+        }
+        match underway {
+            [true, true] => true,
+            // What was begun in A had not come to B, or the very first word of B was torn: that of a page's marker.
+            [true, false] => torn[1] || bare[1],
+            [false, true] => torn[0],
+            [false, false] => false,
+        }
     }
+}
+
+/// Writes an entry's record; how long it is, or `None` where it does not fit.
+fn write(entry: &Entry, census: Option<Census>, bytes: &mut [u8]) -> Option<usize> {
+    let piece = PIECE + OVERHEAD;
+    match entry {
+        Entry::Mark { mark, .. } => encode(&Mark::Stands(*mark), bytes),
+        Entry::Output { config, .. } => encode(config, bytes.get_mut(..piece)?),
+        Entry::Channel { config, .. } => encode(config, bytes.get_mut(..piece)?),
+        Entry::Gate { config, .. } => {
+            let Census { serial, marks, channels, outputs } = census?;
+            encode(&Whole { serial, marks, channels, outputs, config: config.clone() }, bytes)
+        }
+    }
+}
+
+/// What was stored for an entry, as it was read back.
+fn read_back(entry: &Entry, bytes: &[u8]) -> Option<Entry> {
+    Some(match entry {
+        Entry::Mark { channel, .. } => match record::decode(bytes)? {
+            Mark::Stands(mark) => Entry::Mark { channel: *channel, mark },
+            Mark::Lost(_) => return None,
+        },
+        Entry::Output { output, .. } => Entry::Output { output: *output, config: record::decode(bytes)? },
+        Entry::Channel { channel, .. } => Entry::Channel { channel: *channel, config: record::decode(bytes)? },
+        Entry::Gate { .. } => {
+            let Whole { channels, outputs, config, .. } = record::decode(bytes)?;
+            Entry::Gate { config, channels, outputs }
+        }
+    })
 }
 
 #[cfg(test)]

@@ -72,14 +72,14 @@ impl Kind {
     }
 
     /// Whatever `bytes` are, the gate stays silent and as it is.
-    fn is_deaf_to(&mut self, bytes: &[u8], what: &str) {
+    fn must_not_hear(&mut self, bytes: &[u8], what: &str) {
         let before = self.state();
         assert_eq!(self.bench.hear(bytes), Vec::<Vec<u8>>::new(), "{:?}, {what}", self.request);
         assert_eq!(self.state(), before, "{:?}, {what}", self.request);
     }
 
     /// And then does what it was asked in the first place: nothing of it was used up.
-    fn is_done_at_last(mut self) {
+    fn must_be_done_at_last(mut self) {
         let answer = self.bench.send(self.role, self.frame.clone()).expect("an answer");
         assert!(!matches!(answer.reply, Reply::Refused(_)), "{:?}: {:?}", self.request, answer.reply);
     }
@@ -90,16 +90,16 @@ fn corruption() {
     for mut kind in Kind::all() {
         let whole = kind.frame.clone();
         for bit in 8..8 * (whole.len() - 1) {
-            kind.is_deaf_to(&flipped(&whole, bit), &format!("bit {bit}"));
+            kind.must_not_hear(&flipped(&whole, bit), &format!("bit {bit}"));
         }
         // And where the check value has been made to fit, so that nothing but the authenticator is left.
         let bytes = payload(&whole);
         let forged = kind.bench.silent().1;
         for bit in 0..8 * bytes.len() {
-            kind.is_deaf_to(&frame(&flipped(&bytes, bit)), &format!("forged bit {bit}"));
+            kind.must_not_hear(&frame(&flipped(&bytes, bit)), &format!("forged bit {bit}"));
         }
         assert!(kind.bench.silent().1 - forged >= 8 * 33, "gate, nonce, tag and more had no other fault than the tag");
-        kind.is_done_at_last();
+        kind.must_be_done_at_last();
     }
 }
 
@@ -108,15 +108,15 @@ fn corruption_that_cuts_frames_short() {
     for mut kind in Kind::all() {
         let whole = kind.frame.clone();
         for at in 1..whole.len() - 1 {
-            kind.is_deaf_to(&[&whole[..at], &[0]].concat(), &format!("the first {at} bytes"));
-            kind.is_deaf_to(&[&[0], &whole[at + 1..]].concat(), &format!("all but the first {at} bytes"));
+            kind.must_not_hear(&[&whole[..at], &[0]].concat(), &format!("the first {at} bytes"));
+            kind.must_not_hear(&[&[0], &whole[at + 1..]].concat(), &format!("all but the first {at} bytes"));
         }
         let bytes = payload(&whole);
         for at in 0..bytes.len() {
-            kind.is_deaf_to(&frame(&bytes[..at]), &format!("{at} bytes with a check value"));
-            kind.is_deaf_to(&frame(&[&bytes[..], &bytes[..=at]].concat()), &format!("{at} bytes more"));
+            kind.must_not_hear(&frame(&bytes[..at]), &format!("{at} bytes with a check value"));
+            kind.must_not_hear(&frame(&[&bytes[..], &bytes[..=at]].concat()), &format!("{at} bytes more"));
         }
-        kind.is_done_at_last();
+        kind.must_be_done_at_last();
     }
 }
 
@@ -134,13 +134,13 @@ fn corruption_that_splices_frames() {
             for at in 1..head.len().min(tail.len()) {
                 for spliced in [[&head[..at], &tail[at..]].concat(), [&tail[..at], &head[at..]].concat()] {
                     if spliced != head && spliced != tail {
-                        kind.is_deaf_to(&frame(&spliced), &format!("spliced at {at}"));
+                        kind.must_not_hear(&frame(&spliced), &format!("spliced at {at}"));
                     }
                 }
             }
         }
     }
-    kinds.into_iter().for_each(Kind::is_done_at_last);
+    kinds.into_iter().for_each(Kind::must_be_done_at_last);
 }
 
 /// Junk of any kind, with whole frames in it: the gate hears the frames and nothing else.
@@ -200,6 +200,15 @@ fn wrong_order_and_insertion() {
     assert_eq!(b.ask_with(holder("a"), challenges[3], drive(0, 33, 2_000, &[0])), None);
     assert_eq!(b.ask_with(holder("a"), challenges[2], drive(0, 33, 2_000, &[1])), Some(Reason::Replay));
     assert_eq!(b.pins()[0], 0, "the last word stands");
+    // A raise that was stored, and its drive too late: that challenge is used too.
+    let mut b = Bench::new();
+    b.storing = Some(300 * MS);
+    let challenge = b.challenge(holder("a"));
+    let frame = b.seal(holder("a"), Some(challenge), drive(0, 33, 200, &[1]));
+    assert_eq!(verdict(&b.send(holder("a"), frame.clone()).unwrap().reply), Some(Reason::Expired));
+    assert_eq!(b.ask_with(holder("a"), challenge, drive(0, 33, 2_000, &[1])), Some(Reason::Replay));
+    assert_eq!(verdict(&b.send(holder("a"), frame).unwrap().reply), Some(Reason::Expired), "as it was answered before");
+    assert_eq!((b.status(0).record, b.pins()[0]), (fence(0, 33, "a"), 0));
 }
 
 #[test]
@@ -265,16 +274,21 @@ fn reflection() {
         let answers = kind.bench.hear(&kind.frame.clone());
         assert_eq!(answers.len(), 1);
         let (_, forged) = kind.bench.silent();
-        kind.is_deaf_to(&answers[0], "its own answer");
+        kind.must_not_hear(&answers[0], "its own answer");
         // The same bytes as if a host had said them: only the tag is left to tell.
         let mut bytes = payload(&answers[0]);
         assert_ne!(bytes[1] & 0x80, 0);
         bytes[1] &= 0x7f;
-        kind.is_deaf_to(&frame(&bytes), "its own answer as a request");
+        kind.must_not_hear(&frame(&bytes), "its own answer as a request");
         let mut asked = payload(&kind.frame);
         asked[1] |= 0x80;
-        kind.is_deaf_to(&frame(&asked), "the request as an answer");
-        assert_eq!(kind.bench.silent().1, forged + 3, "each counted");
+        kind.must_not_hear(&frame(&asked), "the request as an answer");
+        // Whoever has the key of the requests has not thereby that of the answers.
+        let (header, key) = (kind.bench.header(kind.role).reply(), kind.bench.keys(kind.role).request);
+        let challenge = kind.request.changes().then(|| kind.bench.challenge(kind.role));
+        let sealed = seal(&header, &key, &Sealed { challenge, request: kind.request.clone() }).unwrap().0;
+        kind.must_not_hear(&sealed, "a request that says of itself that it is an answer");
+        assert_eq!(kind.bench.silent().1, forged + 4, "each counted");
     }
     // The other way: a host does not take its own request for the gate's answer.
     let mut b = Bench::new();

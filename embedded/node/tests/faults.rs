@@ -221,3 +221,29 @@ fn least_times_refuse_commands_and_never_the_safe_state() {
     b.at(later);
     assert_eq!(b.ask(holder("b"), drive(0, 2, 60_000, &[1])), None);
 }
+
+/// Where two reasons come together, the first of the contract's order is given.
+#[test]
+fn a_spent_budget_comes_before_an_output_on_its_way() {
+    let mut b = Bench::with(|p| {
+        p.outputs[0].action = SafeAction::Keep { time: Duration::from_millis(300) };
+        p.gate.raises.burst = 1;
+    });
+    assert_eq!(b.ask(holder("a"), drive(0, 1, 10_000, &[1])), None);
+    assert_eq!(b.ask(holder("a"), release(0, 1)), Some(Reason::Busy));
+    assert_eq!(b.ask(holder("b"), drive(0, 2, 10_000, &[1])), Some(Reason::Rate));
+    assert_eq!(b.ask(holder("a"), drive(0, 1, 10_000, &[1])), Some(Reason::Busy));
+    b.at(12_000);
+    assert_eq!(b.ask(holder("b"), drive(0, 2, 10_000, &[1])), None);
+}
+
+#[test]
+fn a_store_in_which_the_window_ends_and_a_contact_goes_astray_is_expired() {
+    for (window, reason) in [(100, Reason::Expired), (10_000, Reason::Fault)] {
+        let mut b = Bench::with(|p| p.outputs[0].feedback = Some(Duration::from_millis(50)));
+        b.storing = Some(150 * MS);
+        b.inputs.closed = 1; // welded since before the boot
+        assert_eq!(b.ask(holder("a"), drive(0, 1, window, &[1])), Some(reason));
+        assert_eq!((b.pins()[0], b.status(0).fault), (0, Some(Fault::Feedback)));
+    }
+}

@@ -58,6 +58,17 @@ fn who_asks_meanwhile_is_told_how_long_to_wait() {
         let reply = b.reply(holder(asker), acquire(1, 1_000));
         assert_eq!(b.now + wait(&reply), begun + TEN_SECONDS, "{asker} waits the holder's TTL, not its own");
     }
+    let challenge = b.challenge(holder("b"));
+    let asked = b.seal(holder("b"), Some(challenge), acquire(1, 1_000));
+    for _ in 0..2 {
+        b.now += 1_000 * MS;
+        let reply = b.send(holder("b"), asked.clone()).unwrap().reply;
+        assert_eq!(
+            b.now + wait(&reply),
+            begun + TEN_SECONDS,
+            "an answer that is repeated is right when it is repeated"
+        );
+    }
     b.at_us(begun + TEN_SECONDS - 1);
     assert_eq!(wait(&b.reply(holder("b"), acquire(1, 1_000))), 1);
     b.at_us(begun + TEN_SECONDS);

@@ -8,6 +8,9 @@ use fencegate::{Duration, Instant};
 use fencegate_node::Remembered;
 use fencegate_wire::{Cause, Challenge, ChannelState, OutputConfig, Reason, Request, Role, SafeAction};
 
+/// Something that happens to a gate.
+type Deed = fn(&mut Bench);
+
 const REARM: Request = Request::Rearm { channel: 0 };
 
 /// "It only counts a command that changes something: the same value again, and it trips."
@@ -29,7 +32,7 @@ fn equal_values_sent_again_keep_the_output_up_and_cost_no_flash() {
 /// "Any traffic on the bus resets the time-out."
 #[test]
 fn only_a_valid_command_of_that_channel_feeds_it() {
-    let feeders: [(&str, fn(&mut Bench)); 11] = [
+    let feeders: [(&str, Deed); 11] = [
         ("silence", |_| ()),
         ("status", |b| drop((b.status(0), b.gate_status(), b.events(), b.silent()))),
         ("challenges", |b| assert_eq!(b.challenge(holder("a")).boot, 1)),
@@ -149,7 +152,7 @@ fn a_request_for_no_time_out_does_not_exist() {
 /// "When the link came back it went on as before."
 #[test]
 fn the_last_command_never_comes_back_by_itself() {
-    let ends: [(&str, fn(&mut Bench)); 6] = [
+    let ends: [(&str, Deed); 6] = [
         ("the window's end", |b| b.run_to_us(3_000 * MS)),
         ("an inhibit", |b| {
             for level in [true, false] {

@@ -23,19 +23,28 @@ pub(crate) const CHECK_LEN: usize = 4;
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Noise;
 
-/// Appends the check value to `payload` and stuffs both into a frame.
+/// Where the payload begins in a frame: behind the zero that ends whatever junk stood on the line before, and the first
+/// byte of the stuffing.
+pub(crate) const PAYLOAD: usize = 2;
+
+/// A frame whose payload is to be appended, and then [`close`] to be called.
+pub(crate) fn begin() -> Frame {
+    Frame::from_iter([0; PAYLOAD])
+}
+
+/// Appends the check value to the payload and stuffs both in place.
 ///
 /// `None` where they exceed [`MAX_PAYLOAD`].
-pub(crate) fn encode(payload: &mut heapless::Vec<u8, MAX_PAYLOAD>) -> Option<Frame> {
-    let check = CHECK.checksum(payload);
-    payload.extend_from_slice(&check.to_le_bytes()).ok()?;
-    let mut frame = Frame::new();
-    frame.resize_default(MAX_FRAME).ok()?;
-    // The zero in front ends whatever junk stood on the line before.
-    let len = cobs::try_encode(payload, &mut frame[1..MAX_FRAME - 1]).ok()?;
-    frame.truncate(1 + len);
-    frame.push(0).ok()?;
-    Some(frame)
+pub(crate) fn close(frame: &mut Frame) -> Option<()> {
+    let check = CHECK.checksum(frame.get(PAYLOAD..)?);
+    frame.extend_from_slice(&check.to_le_bytes()).ok()?;
+    // COBS of fewer than 254 bytes: each zero becomes the way to the next, and the last one the way to the end.
+    let mut next = frame.len();
+    for (at, byte) in frame.iter_mut().enumerate().skip(1).rev().filter(|(_, byte)| **byte == 0) {
+        *byte = u8::try_from(next - at).ok()?;
+        next = at;
+    }
+    frame.push(0).ok()
 }
 
 /// Takes the stuffing out of `bytes` in place and checks the check value; the payload without it.
@@ -94,8 +103,11 @@ impl Deframer {
 mod tests {
     use super::*;
 
-    fn payload(bytes: &[u8]) -> heapless::Vec<u8, MAX_PAYLOAD> {
-        heapless::Vec::from_slice(bytes).unwrap()
+    fn encode(payload: &[u8]) -> Option<Frame> {
+        let mut frame = begin();
+        frame.extend_from_slice(payload).ok()?;
+        close(&mut frame)?;
+        Some(frame)
     }
 
     fn deframe(deframer: &mut Deframer, line: &[u8]) -> Vec<Option<Vec<u8>>> {
@@ -111,15 +123,19 @@ mod tests {
     fn payloads_of_every_length_come_through() {
         for len in 0..=MAX_PAYLOAD - CHECK_LEN {
             let bytes: Vec<u8> = (0..len).map(|i| u8::try_from(i % 256).unwrap()).collect();
-            let frame = encode(&mut payload(&bytes)).unwrap();
+            let frame = encode(&bytes).unwrap();
             assert_eq!(deframe(&mut Deframer::new(), &frame), [Some(bytes)]);
         }
-        assert!(encode(&mut payload(&[1; MAX_PAYLOAD - CHECK_LEN + 1])).is_none());
+        for len in 0..=MAX_PAYLOAD - CHECK_LEN {
+            let frame = encode(&vec![0; len]).unwrap();
+            assert_eq!(deframe(&mut Deframer::new(), &frame), [Some(vec![0; len])]);
+        }
+        assert!(encode(&[1; MAX_PAYLOAD - CHECK_LEN + 1]).is_none());
     }
 
     #[test]
     fn every_flipped_bit_is_noise_or_a_broken_frame() {
-        let frame = encode(&mut payload(b"drive\0the\0valve")).unwrap();
+        let frame = encode(b"drive\0the\0valve").unwrap();
         for bit in 8..(frame.len() - 1) * 8 {
             let mut line = frame.clone();
             line[bit / 8] ^= 1 << (bit % 8);
@@ -129,7 +145,7 @@ mod tests {
 
     #[test]
     fn after_junk_of_any_length_the_next_frame_is_heard() {
-        let frame = encode(&mut payload(b"hello")).unwrap();
+        let frame = encode(b"hello").unwrap();
         for junk in (0..=3).chain(MAX_FRAME - 2..=MAX_FRAME + 2) {
             let mut line = vec![0x55; junk];
             line.extend_from_slice(&frame);

@@ -81,6 +81,15 @@ pub enum Domain {
     Demonstration,
 }
 
+impl Domain {
+    const fn as_bytes(self) -> &'static [u8] {
+        match self {
+            Self::Gate => b"fencegate 1",
+            Self::Demonstration => b"fencegate demonstration 1",
+        }
+    }
+}
+
 /// The key of one principal, from which the keys of both directions follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BaseKey(pub Key);
@@ -101,11 +110,17 @@ impl BaseKey {
 
     /// The keys of both directions.
     pub fn directions(&self, domain: Domain) -> DirectionKeys {
-        let domain: &[u8] = match domain {
-            Domain::Gate => b"fencegate 1",
-            Domain::Demonstration => b"fencegate demonstration 1",
-        };
-        DirectionKeys { request: self.0.derive(&[b"request", domain]), answer: self.0.derive(&[b"answer", domain]) }
+        DirectionKeys { request: self.request(domain), answer: self.answer(domain) }
+    }
+
+    /// The key of what is said to the gate.
+    pub fn request(&self, domain: Domain) -> Key {
+        self.0.derive(&[b"request", domain.as_bytes()])
+    }
+
+    /// The key of what the gate says.
+    pub fn answer(&self, domain: Domain) -> Key {
+        self.0.derive(&[b"answer", domain.as_bytes()])
     }
 }
 

@@ -3,7 +3,7 @@
 //! It travels and is stored in pieces, one for each output, one for each channel and one for the whole, so that neither
 //! a frame nor a record has to hold all of it.
 
-use crate::key::Keyring;
+use crate::key::{Key, Keyring};
 use crate::message::{MAX_CHANNELS, MAX_OUTPUTS, Request, Values};
 use crate::seal::GateId;
 use core::ops::Range;
@@ -181,6 +181,22 @@ impl core::fmt::Display for BadProvisioning {
 impl core::error::Error for BadProvisioning {}
 
 impl Provisioning {
+    /// Nobody's: the factory's keys, no channel and no output. No gate works with it.
+    pub const fn nobodys() -> Self {
+        let minute = Duration::from_secs(60);
+        let gate = GateConfig {
+            gate: GateId::FACTORY,
+            keys: Keyring { root: Key::new([0; Key::LEN]), operator: Key::new([0; Key::LEN]), instance: 0, id: 0 },
+            drift: Drift::ZERO,
+            lateness: Duration::ZERO,
+            // For so long a challenge of a board that is no gate is good.
+            longest_window: minute,
+            raises: RaiseBudget { burst: 0, every: minute },
+            warning: Duration::ZERO,
+        };
+        Self { gate, channels: heapless::Vec::new(), outputs: heapless::Vec::new() }
+    }
+
     /// Checks what no gate could work with.
     ///
     /// # Errors
@@ -364,7 +380,6 @@ impl OutputConfig {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::key::Key;
 
     /// A gate with two channels: a motor with its brake, and a relay.
     pub(crate) fn example() -> Provisioning {

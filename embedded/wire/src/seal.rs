@@ -1,6 +1,6 @@
 //! Sealing: a header, a body and a tag that proves who sent both. The layout is drawn in `PROTOCOL.md`.
 
-use crate::frame::{self, Frame, MAX_PAYLOAD, Noise};
+use crate::frame::{self, Frame, MAX_FRAME, Noise};
 use crate::key::{BaseKey, DirectionKeys, Domain, Key, Role};
 use fencegate::HolderId;
 use hmac::Mac;
@@ -131,18 +131,20 @@ pub struct TooLong;
 /// # Errors
 /// [`TooLong`] where the body does not fit.
 pub fn seal(header: &Header, key: &Key, body: &impl Serialize) -> Result<(Frame, Tag), TooLong> {
-    let mut payload = heapless::Vec::<u8, MAX_PAYLOAD>::new();
-    payload.extend_from_slice(&header.encode()).map_err(|_| TooLong)?;
-    payload.resize_default(MAX_PAYLOAD).map_err(|_| TooLong)?;
-    let len = postcard::to_slice(body, &mut payload[HEADER_LEN..]).map_err(|_| TooLong)?.len();
-    payload.truncate(HEADER_LEN + len);
+    let mut frame = frame::begin();
+    frame.extend_from_slice(&header.encode()).map_err(|_| TooLong)?;
+    let start = frame.len();
+    frame.resize_default(MAX_FRAME).map_err(|_| TooLong)?;
+    let len = postcard::to_slice(body, &mut frame[start..]).map_err(|_| TooLong)?.len();
+    frame.truncate(start + len);
     let mut mac = key.mac();
-    mac.update(&payload);
+    mac.update(&frame[frame::PAYLOAD..]);
     let full: [u8; 32] = mac.finalize().into_bytes().into();
     let mut tag = [0; TAG_LEN];
     tag.copy_from_slice(&full[..TAG_LEN]);
-    payload.extend_from_slice(&tag).map_err(|_| TooLong)?;
-    Ok((frame::encode(&mut payload).ok_or(TooLong)?, Tag(tag)))
+    frame.extend_from_slice(&tag).map_err(|_| TooLong)?;
+    frame::close(&mut frame).ok_or(TooLong)?;
+    Ok((frame, Tag(tag)))
 }
 
 /// A frame that is no noise and not yet believed. Its header is a claim, good for choosing the key and nothing else.
@@ -227,6 +229,14 @@ mod tests {
         &mut frame[1..len - 1]
     }
 
+    /// A frame of any payload.
+    fn framed(payload: &[u8]) -> Frame {
+        let mut frame = frame::begin();
+        frame.extend_from_slice(payload).unwrap();
+        frame::close(&mut frame).unwrap();
+        frame
+    }
+
     #[test]
     fn what_was_sealed_is_read_back_whole() {
         let (mut frame, tag) = seal(&header(), &KEY, &(1_u8, -5_i32, u64::MAX)).unwrap();
@@ -263,9 +273,9 @@ mod tests {
         assert!(Unverified::read(inner(&mut frame.clone())).unwrap().verify(&Key::new([8; 32])).is_none());
         let payload = frame::decode(inner(&mut frame)).unwrap().to_vec();
         for at in 0..payload.len() {
-            let mut forged = heapless::Vec::<u8, MAX_PAYLOAD>::from_slice(&payload).unwrap();
+            let mut forged = payload.clone();
             forged[at] ^= 1;
-            let mut frame = frame::encode(&mut forged).unwrap(); // with a check value that fits
+            let mut frame = framed(&forged); // with a check value that fits
             if let Ok(unverified) = Unverified::read(inner(&mut frame)) {
                 assert!(unverified.verify(&KEY).is_none(), "byte {at}");
             }
@@ -275,7 +285,7 @@ mod tests {
     #[test]
     fn short_frames_are_noise() {
         for len in 0..HEADER_LEN + TAG_LEN {
-            let mut frame = frame::encode(&mut heapless::Vec::from_slice(&vec![1; len]).unwrap()).unwrap();
+            let mut frame = framed(&vec![1; len]);
             assert!(Unverified::read(inner(&mut frame)).is_err(), "{len} bytes");
         }
     }

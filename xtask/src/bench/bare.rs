@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Code for the Cortex-M0+, which every Cortex-M runs.
-const M0: &str = "thumbv6m-none-eabi";
+pub(super) const M0: &str = "thumbv6m-none-eabi";
 /// Code for the Cortex-M4.
 const M4: &str = "thumbv7em-none-eabi";
 
@@ -19,7 +19,7 @@ const M4: &str = "thumbv7em-none-eabi";
 const DESK: [&str; 5] = ["audit", "check", "redlock", "size", "systems"];
 
 /// A program of `tests/bare`.
-fn program(root: &Path, name: &str, target: &str) -> Result<PathBuf> {
+pub(super) fn program(root: &Path, name: &str, target: &str) -> Result<PathBuf> {
     let mut cargo = workspace::cargo(&root.join("tests/bare"));
     cargo.args(["build", "--release", "--bin", name, "--target", target]);
     Step::new(format!("building {name} for {target}"), cargo).run()?;
@@ -58,16 +58,16 @@ pub(super) fn measure(root: &Path) -> Result<String> {
     Ok([instructions, table(["bytes of code", "Cortex-M0+"], code), ram].join("\n"))
 }
 
-/// A line of what the image `count` says.
+/// A line of what an image that counts says.
 #[derive(Clone, Debug)]
-struct Counted {
-    kind: String,
-    name: String,
-    n: u64,
+pub(super) struct Counted {
+    pub(super) kind: String,
+    pub(super) name: String,
+    pub(super) n: u64,
 }
 
-/// Runs the image `count` in QEMU, where an instruction takes a nanosecond.
-fn count(elf: &Path, machine: &str) -> Result<Vec<Counted>> {
+/// Runs an image that counts in QEMU, where an instruction takes a nanosecond.
+pub(super) fn count(elf: &Path, machine: &str) -> Result<Vec<Counted>> {
     let mut qemu = Command::new("qemu-system-arm");
     qemu.args(["-machine", machine, "-icount", "shift=0", "-display", "none", "-monitor", "none", "-serial", "none"]);
     qemu.args(["-semihosting-config", "enable=on,target=native", "-kernel"]).arg(elf);

@@ -1,22 +1,28 @@
 //! The log: `defmt` frames on the host's standard output, through semihosting.
 //!
-//! A frame is put together in RAM and leaves in one call of the host (one that is longer than the buffer in several),
-//! with interrupts off from its first byte to its last: some twenty bytes for an event. Whoever takes the emulator's
-//! standard output must read it, or the emulator waits and the board with it.
+//! A frame is put together in RAM and leaves in one call of the host (one that is longer than the buffer in several).
+//! Interrupts are off for a piece of it at a time and not for all of it, so that no event makes the alarm late. What an
+//! interrupt handler had to say while a frame is under way would be lost; none of this board's says anything. Whoever
+//! takes the emulator's standard output must read it, or the emulator waits and the board with it.
 //!
 //! `cargo xtask gate --log` reads it. Last words do not pass through here: see [`crate::vectors`].
 
-use core::cell::{Cell, RefCell};
+use core::cell::RefCell;
 
-use critical_section::{Mutex, RestoreState};
+use critical_section::Mutex;
 use defmt::Encoder;
 use semihosting::io::{self, Stdout, Write as _};
 
 /// Bytes that are collected before the host gets them.
 const BUFFER: usize = 96;
 
+/// Bytes that are encoded with interrupts off at a time.
+const PIECE: usize = 4;
+
 /// What is under way of a frame.
 struct Line {
+    /// How many frames have been begun and not ended: behind the first, those of handlers that interrupted it.
+    depth: u8,
     encoder: Encoder,
     outgoing: Outgoing,
 }
@@ -30,12 +36,10 @@ struct Outgoing {
 }
 
 static LINE: Mutex<RefCell<Line>> = Mutex::new(RefCell::new(Line {
+    depth: 0,
     encoder: Encoder::new(),
     outgoing: Outgoing { host: None, bytes: [0; BUFFER], len: 0 },
 }));
-
-/// How interrupts were before the frame that is under way.
-static BEFORE: Mutex<Cell<RestoreState>> = Mutex::new(Cell::new(RestoreState::invalid()));
 
 // Microseconds since reset.
 defmt::timestamp!("{=u64:us}", embassy_time::Instant::now().as_micros());
@@ -43,14 +47,14 @@ defmt::timestamp!("{=u64:us}", embassy_time::Instant::now().as_micros());
 #[defmt::global_logger]
 struct Logger;
 
-// SAFETY: from `acquire` to `release` nothing else runs, so a frame is never entered from another context; no code here
-// logs while it writes, so it is never entered twice in the same one.
+// SAFETY: a frame that is under way is no other's to write to: what interrupts it runs to its end before it goes on, and
+// until then the frames that it begins are counted and left out.
 unsafe impl defmt::Logger for Logger {
     fn acquire() {
-        // SAFETY: `release` restores it, and `defmt` calls that once for each `acquire`, nested in nothing else.
-        let before = unsafe { critical_section::acquire() };
-        critical_section::with(|cs| BEFORE.borrow(cs).set(before));
-        on(|encoder, outgoing| encoder.start_frame(|bytes| outgoing.push(bytes)));
+        on(|line| {
+            line.depth = line.depth.saturating_add(1);
+            line.alone(|encoder, outgoing| encoder.start_frame(|bytes| outgoing.push(bytes)));
+        });
     }
 
     unsafe fn flush() {
@@ -58,25 +62,33 @@ unsafe impl defmt::Logger for Logger {
     }
 
     unsafe fn release() {
-        on(|encoder, outgoing| {
-            encoder.end_frame(|bytes| outgoing.push(bytes));
-            outgoing.send();
+        on(|line| {
+            line.alone(|encoder, outgoing| {
+                encoder.end_frame(|bytes| outgoing.push(bytes));
+                outgoing.send();
+            });
+            line.depth = line.depth.saturating_sub(1);
         });
-        let before = critical_section::with(|cs| BEFORE.borrow(cs).replace(RestoreState::invalid()));
-        // SAFETY: it is what `acquire` was given.
-        unsafe { critical_section::release(before) };
     }
 
     unsafe fn write(bytes: &[u8]) {
-        on(|encoder, outgoing| encoder.write(bytes, |bytes| outgoing.push(bytes)));
+        for piece in bytes.chunks(PIECE) {
+            on(|line| line.alone(|encoder, outgoing| encoder.write(piece, |bytes| outgoing.push(bytes))));
+        }
     }
 }
 
-fn on(step: impl FnOnce(&mut Encoder, &mut Outgoing)) {
-    critical_section::with(|cs| {
-        let Line { encoder, outgoing } = &mut *LINE.borrow_ref_mut(cs);
-        step(encoder, outgoing);
-    });
+fn on(step: impl FnOnce(&mut Line)) {
+    critical_section::with(|cs| step(&mut LINE.borrow_ref_mut(cs)));
+}
+
+impl Line {
+    /// Does `step` in the frame that was begun first.
+    fn alone(&mut self, step: impl FnOnce(&mut Encoder, &mut Outgoing)) {
+        if self.depth == 1 {
+            step(&mut self.encoder, &mut self.outgoing);
+        }
+    }
 }
 
 impl Outgoing {

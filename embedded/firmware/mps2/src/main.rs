@@ -19,6 +19,8 @@ mod uart;
 mod vectors;
 mod watchdog;
 
+use core::pin::pin;
+
 use fencegate_node::{Duration, Node};
 
 use crate::board::Board;
@@ -40,5 +42,7 @@ async fn gate(board: Board) -> ! {
     let Board { rx, tx, flash, outputs, watchdog, inhibit, presence, contacts } = board;
     defmt::info!("fencegate-mps2 {=str} boots", env!("CARGO_PKG_VERSION"));
     let worst_store = WORST_STORE;
-    fencegate_node::run(Node { rx, tx, flash, outputs, watchdog, inhibit, presence, contacts, worst_store }).await
+    let node = Node { rx, tx, flash, outputs, watchdog, inhibit, presence, contacts, worst_store };
+    // Pinned where it is made: it is long, and would be moved otherwise, through the stack.
+    pin!(fencegate_node::run(node)).await
 }

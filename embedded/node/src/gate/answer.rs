@@ -1,10 +1,10 @@
 //! What the gate says.
 
-use super::{Denied, Gate, Life};
-use crate::DOMAIN;
+use super::{Asker, Denied, Gate};
 use crate::FIRMWARE;
 use crate::challenger::Used;
 use crate::channel::Channel;
+use crate::memory::Life;
 use crate::pending::Step;
 use fencegate::{Duration, Epoch, FenceRecord, Instant};
 use fencegate_wire::{Answer, ChannelStatus, Fault, GateStatus, Header, Reason, Refused, Reply, Role, Tag, seal};
@@ -58,7 +58,7 @@ impl Gate {
     pub(super) fn refuse_for_good(
         &mut self,
         now: Instant,
-        header: &Header,
+        asker: &Asker,
         tag: Tag,
         channel: Option<u8>,
         denied: Denied,
@@ -66,22 +66,20 @@ impl Gate {
         if let Some(channel) = channel.and_then(|number| self.channels.get_mut(usize::from(number))) {
             channel.refuse(tag, denied.reason);
         }
-        self.refuse(now, header, channel, denied)
+        self.refuse(now, asker, channel, denied)
     }
 
-    pub(super) fn refuse(&mut self, now: Instant, header: &Header, channel: Option<u8>, denied: Denied) -> Step {
+    pub(super) fn refuse(&mut self, now: Instant, asker: &Asker, channel: Option<u8>, denied: Denied) -> Step {
         let Denied { reason, wait } = denied;
         let counter = &mut self.counters.reasons[reason as usize];
         *counter = counter.saturating_add(1);
         self.log.refuse(now, channel, reason);
         let by = channel.and_then(|number| self.channels.get(usize::from(number))).map(Channel::record);
-        self.answer(now, header, Reply::Refused(Refused { reason, by, wait }))
+        self.answer(now, asker, Reply::Refused(Refused { reason, by, wait }))
     }
 
-    pub(super) fn answer(&mut self, now: Instant, header: &Header, reply: Reply) -> Step {
+    pub(super) fn answer(&mut self, now: Instant, asker: &Asker, reply: Reply) -> Step {
         let answer = Answer { challenge: self.challenger.issue(now), reply };
-        let Some(base) = self.base(header.role) else { return Step::Silent };
-        let key = base.directions(DOMAIN).answer;
-        seal(&header.reply(), &key, &answer).map_or(Step::Silent, |(frame, _)| Step::Answer(frame))
+        seal(&asker.header.reply(), &asker.key, &answer).map_or(Step::Silent, |(frame, _)| Step::Answer(frame))
     }
 }

@@ -24,11 +24,9 @@ impl Gate {
         if self.fault.is_some() {
             return Err(Reason::Fault.into());
         }
-        if let Guard::Grantor(grantor) = &self.channel(number)?.guard {
-            let wait = grantor.wait(asked.now);
-            if !wait.is_zero() {
-                return Err(Denied { reason: Reason::Held, wait });
-            }
+        let wait = self.channel(number)?.wait(asked.now);
+        if !wait.is_zero() {
+            return Err(Denied { reason: Reason::Held, wait });
         }
         self.may_store(asked.now, number)?;
         self.let_go(asked.now, number, Cause::Raised)?;
@@ -54,7 +52,7 @@ impl Gate {
         }
         let Guard::Grantor(grantor) = &mut self.channel_mut(number)?.guard else { return Err(Reason::Storage.into()) };
         let _ = grantor.renew(asked.now, stamp)?;
-        let used = Used { tag: asked.tag, challenge };
+        let used = Used { tag: Some(asked.tag), challenge };
         Ok(Decided::Reply(self.done(asked.now, &asked.header, number, used)))
     }
 }

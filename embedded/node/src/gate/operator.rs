@@ -1,11 +1,12 @@
 //! What the operator asks: epochs, rearming, provisioning.
 
-use super::{Asked, Decided, Denied, Gate, Guard, Life, pending};
+use super::{Asked, Asker, Decided, Denied, Gate, Guard, pending};
 use crate::challenger::Used;
+use crate::memory::Life;
 use crate::pending::{Change, Mark, Step};
 use crate::store::StoreError;
 use fencegate::{Epoch, Fence, FenceRecord, Instant, Limits};
-use fencegate_wire::{Cause, Fault, Header, MAX_CHANNELS, MAX_GATE_OUTPUTS, Reason, Reply, Request, Role, What};
+use fencegate_wire::{Cause, Fault, MAX_CHANNELS, MAX_GATE_OUTPUTS, Reason, Reply, Request, Role, What};
 
 impl Gate {
     pub(super) fn epoch(&mut self, asked: &Asked, number: u8, epoch: Epoch, floor: u64) -> Result<Decided, Denied> {
@@ -58,7 +59,7 @@ impl Gate {
             self.challenger.void();
             self.log.write(asked.now, Some(number), What::Rearmed);
         }
-        let used = Used { tag: asked.tag, challenge };
+        let used = Used { tag: Some(asked.tag), challenge };
         Ok(Decided::Reply(self.done(asked.now, &asked.header, number, used)))
     }
 
@@ -111,7 +112,7 @@ impl Gate {
     pub(super) fn staged(
         &mut self,
         now: Instant,
-        header: &Header,
+        asker: &Asker,
         used: Used,
         change: &Change,
         failed: Option<StoreError>,
@@ -119,10 +120,10 @@ impl Gate {
         match failed {
             None => {}
             // All of it together is nothing that a gate could work with.
-            Some(StoreError::Incomplete) => return self.refuse(now, header, None, Reason::Range.into()),
+            Some(StoreError::Incomplete) => return self.refuse(now, asker, None, Reason::Range.into()),
             Some(_) => {
                 self.log.write(now, None, What::Fault { fault: Fault::Storage });
-                return self.refuse(now, header, None, Reason::Storage.into());
+                return self.refuse(now, asker, None, Reason::Storage.into());
             }
         }
         match change {
@@ -135,7 +136,7 @@ impl Gate {
         if whole {
             self.log.write(now, None, What::Provisioned);
         }
-        match self.answer(now, header, Reply::Provisioned) {
+        match self.answer(now, asker, Reply::Provisioned) {
             Step::Answer(frame) if whole => Step::Restart(frame),
             step => step,
         }

@@ -42,10 +42,10 @@ impl Gate {
         match admitted {
             Admitted::Current(pass) => {
                 if let Some(drive) = drive {
-                    self.leaves_room_to_store(asked.now, &drive)?;
+                    self.has_room(asked.now, number, &drive)?;
                     self.act(asked.now, number, pass, drive)?;
                 }
-                let used = crate::challenger::Used { tag: asked.tag, challenge };
+                let used = crate::challenger::Used { tag: Some(asked.tag), challenge };
                 Ok(Decided::Reply(self.done(asked.now, &asked.header, number, used)))
             }
             Admitted::Raise(raise) => {
@@ -93,6 +93,8 @@ impl Gate {
                 let what = What::Raised { token: stamp.token.get(), holder: stamp.holder };
                 self.log.write(now, Some(number), what);
                 return match drive {
+                    // In the order of the reasons: the window first, then a fault.
+                    Some(drive) if drive.deadline.is_over(now) => Err(Reason::Expired),
                     Some(drive) => {
                         self.armed(number)?;
                         self.act(now, number, pass, drive)
@@ -183,11 +185,7 @@ impl Gate {
             }
             line.may_become(config, *value, now)
         });
-        match (may, channel.is_letting_go()) {
-            (false, _) => Err(Reason::Rate),
-            (true, true) => Err(Reason::Busy),
-            (true, false) => Ok(()),
-        }
+        if may { Ok(()) } else { Err(Reason::Rate) }
     }
 
     /// Whether no fault keeps the channel safe.
@@ -204,11 +202,13 @@ impl Gate {
         self.not_busy(now, Some(number))
     }
 
-    /// While a store waits for its turn, no drive is taken whose window is as short as a store: a holder that drives so
-    /// again and again would keep the gate busy for ever, for the operator too.
-    fn leaves_room_to_store(&self, now: Instant, drive: &Drive) -> Result<(), Reason> {
+    /// Outputs on their way to their safe values get there first. And while a store waits for its turn, no drive is
+    /// taken whose window is as short as a store: a holder that drives so again and again would keep the gate busy for
+    /// ever, for the operator too.
+    fn has_room(&self, now: Instant, number: u8, drive: &Drive) -> Result<(), Reason> {
         let wanted = self.store_wanted.is_some_and(|until| !until.is_over(now));
-        if wanted && drive.deadline.left(now) <= self.board.worst_store { Err(Reason::Busy) } else { Ok(()) }
+        let short = wanted && drive.deadline.left(now) <= self.board.worst_store;
+        if short || self.channel(number)?.is_letting_go() { Err(Reason::Busy) } else { Ok(()) }
     }
 
     /// The last station: the time, once more, and then the outputs.

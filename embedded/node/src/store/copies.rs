@@ -5,12 +5,15 @@ use embedded_storage_async::nor_flash::NorFlash;
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::log::{Copy, Logs};
-use super::record::{Key, Stage, Whole, decode, encode};
+use super::record::{Census, Key, Whole, decode, encode};
 use super::{Store, StoreError};
 
 /// How often everything is compared again after something was mended. A log that is mended repairs itself first, and may
 /// lose in that what was read of it before.
 const PASSES: u8 = 4;
+
+/// How often what was not read back as it was written is written once more.
+const TRIES: u8 = 3;
 
 /// What the store knows of something.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +30,7 @@ pub(super) enum Loaded<T> {
 
 /// What the copies say under one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verdict {
+pub(super) enum Verdict {
     Same,
     /// This copy has the later value, or the only one.
     Later(Copy),
@@ -38,7 +41,7 @@ enum Verdict {
 
 impl<F: NorFlash> Logs<F> {
     /// Reads both copies into their slots, and compares them.
-    async fn compare(&mut self, key: Key) -> Verdict {
+    pub(super) async fn compare(&mut self, key: Key) -> Verdict {
         self.fetch(Copy::A, key).await;
         self.fetch(Copy::B, key).await;
         match (self.a.value(), self.b.value()) {
@@ -55,24 +58,29 @@ impl<F: NorFlash> Logs<F> {
         }
     }
 
-    /// Reads both copies back, and compares them with what the slot of A was filled with and both were told to store.
-    async fn read_back(&mut self, key: Key) -> Result<(), StoreError> {
-        self.fetch(Copy::B, key).await;
-        // What was written is in the slot of A until now.
-        let same = |logs: &Self| logs.a.value() == logs.b.value() && !logs.a.is_damaged() && !logs.b.is_damaged();
-        if !same(self) {
-            return Err(StoreError::ReadBack);
-        }
-        self.fetch(Copy::A, key).await;
-        if same(self) { Ok(()) } else { Err(StoreError::ReadBack) }
-    }
-
-    /// Stores what is in the slot of A in both copies.
-    async fn store(&mut self, key: Key) -> Result<(), StoreError> {
+    /// Stores what is in the slot of A in both copies, and reads it back from both, into both slots.
+    pub(super) async fn store(&mut self, key: Key) -> Result<(), StoreError> {
         for copy in Copy::BOTH {
             self.append(Copy::A, copy, key).await?;
         }
-        self.read_back(key).await
+        // A word that was half-programmed may have read as erased, and is not what was written to it now. The next is.
+        for copy in [Copy::B, Copy::A] {
+            let mut tries = 0;
+            loop {
+                // The other slot has what was written.
+                self.fetch(copy, key).await;
+                let damaged = self.a.is_damaged() || self.b.is_damaged();
+                if self.a.value() == self.b.value() && !damaged {
+                    break;
+                }
+                if tries == TRIES {
+                    return Err(StoreError::ReadBack);
+                }
+                self.append(copy.other(), copy, key).await?;
+                tries += 1;
+            }
+        }
+        Ok(())
     }
 
     /// Whether neither copy has anything under a key.
@@ -88,27 +96,11 @@ impl<F: NorFlash> Logs<F> {
     }
 }
 
-impl<F: NorFlash> Store<F> {
-    /// Writes a record to both copies, and hands back what was read from both.
-    pub(super) async fn store<T>(&mut self, key: Key, value: &T) -> Result<T, StoreError>
-    where
-        T: Serialize + DeserializeOwned,
-    {
-        self.logs.a.fill(|bytes| encode(value, bytes))?;
-        self.store_filled(key).await
-    }
-
-    /// Writes what the slot of A was filled with to both copies, and hands back what was read from both.
-    pub(super) async fn store_filled<T: DeserializeOwned>(&mut self, key: Key) -> Result<T, StoreError> {
-        self.logs.store(key).await?;
-        decode(self.logs.a.value()).ok_or(StoreError::ReadBack)
-    }
-
-    /// What both copies say.
-    pub(super) async fn load<T: DeserializeOwned>(&mut self, key: Key) -> Loaded<T> {
-        let verdict = self.logs.compare(key).await;
+impl<F> Logs<F> {
+    /// What both copies say, as they were compared.
+    pub(super) fn said<T: DeserializeOwned>(&self, verdict: Verdict) -> Loaded<T> {
         let copy = if let Verdict::Later(copy) = verdict { copy } else { Copy::A };
-        match (verdict, decode(self.logs.slot(copy).value())) {
+        match (verdict, decode(self.slot(copy).value())) {
             (Verdict::Same, Some(value)) => Loaded::Found(value),
             (Verdict::Later(_), Some(value)) => Loaded::Unmended(value),
             (Verdict::Never, _) => Loaded::Never,
@@ -116,24 +108,30 @@ impl<F: NorFlash> Store<F> {
         }
     }
 
+    /// Fills the slot of A with a record, to be stored.
+    pub(super) fn set(&mut self, value: &impl Serialize) -> Result<(), StoreError> {
+        self.a.fill(|bytes| encode(value, bytes))
+    }
+}
+
+impl<F: NorFlash> Store<F> {
     /// Makes the copies the same in all that is in force; whether that went well.
     pub(super) async fn mend(&mut self) -> bool {
-        for copy in Copy::BOTH {
-            let unsettled = self.logs.is_unsettled(copy).await;
-            if unsettled != Ok(false) {
-                let _ = self.clear(copy).await; // where not, what is there is made the best of
-            }
-        }
         // A bit for each key under which this copy was ahead of the other.
         let mut later = [0_u128; 2];
-        for pass in 0..PASSES {
-            match self.mend_the_earlier(&mut later).await {
+        for copy in Copy::BOTH {
+            if self.logs.is_unsettled(copy).await != Ok(false) {
+                // Where it cannot be written anew, what is there is made the best of.
+                let _ = self.mend_from(&[copy], Some(&mut later)).await;
+                let _ = self.clear(copy).await;
+            }
+        }
+        for _ in 0..PASSES {
+            match self.mend_from(&Copy::BOTH, Some(&mut later)).await {
                 Ok(mended) => {
-                    if pass == 0 {
-                        self.mended = mended;
-                    }
+                    self.mended = self.mended.saturating_add(mended);
                     if mended == 0 {
-                        return self.mend_the_later(later).await.is_ok();
+                        return self.mend_both(later).await.is_ok();
                     }
                 }
                 Err(copy) => {
@@ -146,43 +144,60 @@ impl<F: NorFlash> Store<F> {
         false
     }
 
-    /// Erases a copy, provided that the other one has everything; whether it did.
+    /// Erases a copy, provided that the other one has everything, and as late as this one; whether it did.
     async fn clear(&mut self, copy: Copy) -> bool {
-        self.is_whole(copy.other()).await && self.logs.erase(copy).await.is_ok()
+        self.is_whole(copy.other()).await
+            && self.mend_from(&[copy], None).await == Ok(0)
+            && self.logs.erase(copy).await.is_ok()
     }
 
-    /// Writes to each copy what only the other has, and leaves the other alone; says how much that was, or which copy it
-    /// could not write to.
-    async fn mend_the_earlier(&mut self, later: &mut [u128; 2]) -> Result<u8, Copy> {
-        let mut mended = 0_u8;
-        let mut mend = async |logs: &mut Logs<F>, key: Key| {
-            if let Verdict::Later(copy) = logs.compare(key).await {
-                logs.append(copy, copy.other(), key).await.map_err(|_| copy.other())?;
-                let [a, b] = &mut *later;
-                *(if copy == Copy::A { a } else { b }) |= 1 << key.number();
-                mended = mended.saturating_add(1);
-            }
-            Ok(())
+    /// Writes to the other copy what only one of `from` has, or has later, and leaves the one alone; says how much that
+    /// was, or which copy could not be written to. Without `later` it counts and writes nothing.
+    async fn mend_from(&mut self, from: &[Copy], mut later: Option<&mut [u128; 2]>) -> Result<u8, Copy> {
+        // Of two provisionings the later counts, with all that belongs to it; the record of the whole comes last, so that
+        // until then a cut changes nothing about which that is.
+        let ahead = match self.logs.compare(Key::GATE).await {
+            Verdict::Later(copy) => Some(copy),
+            _ => None,
         };
-        mend(&mut self.logs, Key::GATE).await?;
-        // Without it, what else there is belongs to nothing.
-        self.logs.fetch(Copy::A, Key::GATE).await;
-        if let Some(whole) = decode::<Whole>(self.logs.a.value()) {
-            for key in whole.census().keys() {
-                mend(&mut self.logs, key).await?;
+        let slot = self.logs.slot(ahead.unwrap_or(Copy::A));
+        let census = decode::<Whole>(slot.value()).map(|whole| whole.census());
+        let mut mended = 0_u8;
+        let held = |key: &Key| *key != Key::GATE && census.is_some_and(|census| census.has(*key));
+        for key in Key::all().filter(held).chain([Key::GATE]) {
+            let copy = match (self.logs.compare(key).await, ahead) {
+                (Verdict::Later(copy), _) => copy,
+                (Verdict::Contradiction, Some(copy)) if key.is_piece() => copy,
+                _ => continue,
+            };
+            if !from.contains(&copy) {
+                continue;
             }
+            if let Some([a, b]) = later.as_deref_mut() {
+                self.logs.append(copy, copy.other(), key).await.map_err(|_| copy.other())?;
+                *(if copy == Copy::A { a } else { b }) |= 1 << key.number();
+            }
+            mended = mended.saturating_add(1);
         }
         Ok(mended)
     }
 
-    /// Writes once more what a copy had and the other had not: it may be half-programmed, and read like this only today.
-    async fn mend_the_later(&mut self, later: [u128; 2]) -> Result<(), StoreError> {
+    /// Writes to both copies once more what only one had. There it may be half-programmed, and read like this only today;
+    /// and in the other it may have been written over a word that was half-programmed and read as erased.
+    async fn mend_both(&mut self, later: [u128; 2]) -> Result<(), StoreError> {
         for (copy, bits) in Copy::BOTH.into_iter().zip(later) {
+            let mended = copy.other();
             for key in Key::all().filter(|key| bits >> key.number() & 1 == 1) {
-                self.logs.fetch(copy.other(), key).await;
-                self.logs.append(copy.other(), copy, key).await?;
-                if self.logs.compare(key).await != Verdict::Same {
-                    return Err(StoreError::ReadBack);
+                let mut tries = 0;
+                loop {
+                    self.logs.fetch(mended, key).await;
+                    self.logs.append(mended, mended, key).await?;
+                    self.logs.append(mended, copy, key).await?;
+                    match self.logs.compare(key).await {
+                        Verdict::Same => break,
+                        _ if tries == TRIES => return Err(StoreError::ReadBack),
+                        _ => tries += 1,
+                    }
                 }
             }
         }
@@ -191,24 +206,20 @@ impl<F: NorFlash> Store<F> {
 
     /// Whether `copy` alone has all that makes a gate.
     async fn is_whole(&mut self, copy: Copy) -> bool {
-        self.logs.fetch(copy, Key::GATE).await;
-        let Some(whole) = decode::<Whole>(self.logs.slot(copy).value()) else { return false };
-        for key in whole.census().keys() {
+        let mut census: Option<Census> = None;
+        for key in Key::all() {
+            if key != Key::GATE && !census.is_some_and(|census| census.has(key)) {
+                continue;
+            }
             self.logs.fetch(copy, key).await;
-            if self.logs.slot(copy).value().is_empty() {
+            let value = self.logs.slot(copy).value();
+            if value.is_empty() {
                 return false;
             }
+            if key == Key::GATE {
+                census = decode::<Whole>(value).map(|whole| whole.census());
+            }
         }
-        true
-    }
-
-    pub(super) async fn has(&mut self, copy: Copy, key: Key, stage: Stage) -> bool {
-        self.logs.fetch(copy, key).await;
-        decode::<Stage>(self.logs.slot(copy).value()) == Some(stage)
-    }
-
-    pub(super) async fn is_missing(&mut self, copy: Copy, key: Key) -> bool {
-        self.logs.fetch(copy, key).await;
-        self.logs.slot(copy).is_missing()
+        census.is_some()
     }
 }

@@ -3,14 +3,18 @@
 use core::ops::Range;
 use crc::{Digest, NoTable};
 use embedded_storage_async::nor_flash::NorFlash;
-use sequential_storage::cache::Cache;
+use sequential_storage::cache::key_pointers::ArrayKeyPointers;
+use sequential_storage::cache::{Cache, Uncached};
 use sequential_storage::map::{MapConfig, MapStorage};
 
 use super::StoreError;
-use super::record::{CHECK, Key, VALUE, longest};
+use super::record::{CHECK, Key, VALUE, is_sound, longest};
 
 /// Bytes of the longest key and value, rounded up to the longest word.
 const BUFFER: usize = (1 + VALUE).next_multiple_of(32);
+
+/// How many keys' places are kept while records are moved: those of an ordinary gate.
+const LOOKED_UP: usize = 24;
 
 /// One of the two copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +75,15 @@ pub(super) struct Logs<F> {
     buffer: [u8; BUFFER],
 }
 
+impl<F> Logs<F> {
+    pub(super) const fn slot(&self, copy: Copy) -> &Slot {
+        match copy {
+            Copy::A => &self.a,
+            Copy::B => &self.b,
+        }
+    }
+}
+
 impl<F: NorFlash> Logs<F> {
     /// The log's word.
     pub(super) const WORD: usize = if F::WRITE_SIZE > F::READ_SIZE { F::WRITE_SIZE } else { F::READ_SIZE };
@@ -81,13 +94,6 @@ impl<F: NorFlash> Logs<F> {
     pub(super) const fn new(flash: F) -> Self {
         let () = Self::_WORD;
         Self { flash, a: Slot::EMPTY, b: Slot::EMPTY, buffer: [0; BUFFER] }
-    }
-
-    pub(super) const fn slot(&self, copy: Copy) -> &Slot {
-        match copy {
-            Copy::A => &self.a,
-            Copy::B => &self.b,
-        }
     }
 
     /// Reads what `copy` holds under `key`, past any cache, into the copy's slot.
@@ -122,13 +128,16 @@ impl<F: NorFlash> Logs<F> {
             Copy::B => b.value(),
         };
         let config = MapConfig::try_new(range).map_err(|_| StoreError::Flash)?;
-        let mut map = MapStorage::<u8, _, _>::new(flash, config, Cache::new_uncached());
+        // Where a page is full, the log looks up each of its records: it need not search for the same one again and again.
+        let found = ArrayKeyPointers::<u8, LOOKED_UP>::new();
+        let cache = Cache::new(Uncached, Uncached, found);
+        let mut map = MapStorage::<u8, _, _>::new(flash, config, cache);
         map.store_item(buffer, &key.number(), &value).await.map_err(|_| StoreError::Flash)
     }
 
-    /// Whether a copy's log is between two states, as a cut while a page was opened, closed or erased leaves it. Such a log
-    /// may be another tomorrow, since the markers of its pages may read either way; and to repair itself it erases a page
-    /// whose records it takes to be in another.
+    /// Whether a copy's log is between two states, as a cut while a page was opened, closed, erased or written to leaves
+    /// it. Such a log may be another tomorrow: the markers of its pages may read either way, to repair itself it erases a
+    /// page whose records it takes to be in another, and behind half a record it may see nothing of what came later.
     pub(super) async fn is_unsettled(&mut self, copy: Copy) -> Result<bool, StoreError> {
         let range = self.range(copy);
         let size = u32::try_from(F::ERASE_SIZE).map_err(|_| StoreError::Flash)?;
@@ -140,7 +149,8 @@ impl<F: NorFlash> Logs<F> {
             let settled = match (begun, full) {
                 (Some(false), Some(false)) => self.is_erased(page..page.saturating_add(size)).await,
                 // The page behind the one that is being filled is kept erased.
-                (Some(true), Some(_)) => !filling,
+                (Some(true), Some(true)) => !filling,
+                (Some(true), Some(false)) => !filling && self.is_clean(page).await?,
                 _ => false,
             };
             if !settled {
@@ -150,6 +160,54 @@ impl<F: NorFlash> Logs<F> {
             let _ = first.get_or_insert(begun);
         }
         Ok(filling && first == Some(Some(true)))
+    }
+
+    /// Whether what is written in a page are whole records up to one place, and nothing behind it.
+    async fn is_clean(&mut self, page: u32) -> Result<bool, StoreError> {
+        let mut at = usize::try_from(page).map_err(|_| StoreError::Flash)?;
+        let end = at + F::ERASE_SIZE - Self::WORD;
+        at += Self::WORD;
+        let header = 8_usize.next_multiple_of(Self::WORD);
+        while at + header <= end {
+            let bytes = self.read(at, header).await?;
+            if bytes.iter().all(|byte| *byte == 0xff) {
+                let [at, end] = [at, end].map(|at| u32::try_from(at).unwrap_or(u32::MAX));
+                return Ok(self.is_erased(at..end).await);
+            }
+            // After the check value comes the length.
+            let len = match bytes {
+                [_, _, _, _, low, high, ..] => usize::from(u16::from_le_bytes([*low, *high])),
+                _ => return Ok(false),
+            };
+            at += header;
+            let padded = len.next_multiple_of(Self::WORD);
+            if at + padded > end {
+                return Ok(false);
+            }
+            // What is longer is a later firmware's, and not ours to judge.
+            if padded <= BUFFER {
+                let data = self.read(at, padded).await?;
+                let value = data.get(1..len).unwrap_or_default();
+                if len == 0 || !value.is_empty() && !is_sound(value) {
+                    return Ok(false);
+                }
+            }
+            at += padded;
+        }
+        Ok(true)
+    }
+
+    /// Reads what is at `at` past any cache.
+    async fn read(&mut self, at: usize, len: usize) -> Result<&[u8], StoreError> {
+        let at = u32::try_from(at).map_err(|_| StoreError::Flash)?;
+        let bytes = self.buffer.get_mut(..len).ok_or(StoreError::Flash)?;
+        self.flash.read(at, bytes).await.map_err(|_| StoreError::Flash)?;
+        Ok(bytes)
+    }
+
+    /// Whether the page at `page` has been begun for sure.
+    pub(super) async fn is_begun(&mut self, page: u32) -> bool {
+        self.marker(page).await == Ok(Some(true))
     }
 
     /// Whether a marker is there; `None` where it neither is nor is not.
@@ -163,16 +221,39 @@ impl<F: NorFlash> Logs<F> {
         })
     }
 
-    /// Erases a copy, so that it can be written anew from the other.
+    /// Erases a copy, so that it can be written anew from the other: the page that was written last comes last, so that
+    /// what a cut leaves is never an earlier state of it.
     pub(super) async fn erase(&mut self, copy: Copy) -> Result<(), StoreError> {
+        let range = self.range(copy);
         let size = u32::try_from(F::ERASE_SIZE).map_err(|_| StoreError::Flash)?;
-        for page in self.range(copy).step_by(F::ERASE_SIZE) {
-            let end = page.saturating_add(size);
-            if !self.is_erased(page..end).await {
-                self.flash.erase(page, end).await.map_err(|_| StoreError::Flash)?;
+        let next = |page: u32| if page + size < range.end { page + size } else { range.start };
+        let mut last = None;
+        for page in range.clone().step_by(F::ERASE_SIZE) {
+            let filling = self.is_filling(page).await?;
+            if filling && !self.is_filling(next(page)).await? {
+                last = Some(page);
+                break;
+            }
+            // Where none is being filled, it is the one before what is erased.
+            let erased = self.is_erased(next(page)..next(page) + size).await;
+            if last.is_none() && erased && !self.is_erased(page..page + size).await {
+                last = Some(page);
             }
         }
+        let mut page = next(last.unwrap_or(range.end.saturating_sub(size)));
+        for _ in range.clone().step_by(F::ERASE_SIZE) {
+            if !self.is_erased(page..page + size).await {
+                self.flash.erase(page, page + size).await.map_err(|_| StoreError::Flash)?;
+            }
+            page = next(page);
+        }
         Ok(())
+    }
+
+    /// Whether a page is begun and not full.
+    async fn is_filling(&mut self, page: u32) -> Result<bool, StoreError> {
+        let last = u32::try_from(F::ERASE_SIZE - Self::WORD).map_err(|_| StoreError::Flash)?;
+        Ok(self.marker(page).await? == Some(true) && self.marker(page.saturating_add(last)).await? == Some(false))
     }
 
     pub(super) async fn is_erased(&mut self, range: Range<u32>) -> bool {

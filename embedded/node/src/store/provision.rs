@@ -4,10 +4,11 @@ use core::cmp::Ordering;
 use embedded_storage_async::nor_flash::NorFlash;
 use fencegate::GrantRecord;
 use fencegate_wire::{GateConfig, MAX_CHANNELS, MAX_GATE_OUTPUTS, Provisioning};
-use serde::{Serialize, de::DeserializeOwned};
+use serde::de::DeserializeOwned;
 
-use super::copies::Loaded;
-use super::record::{Census, Key, Mark, OVERHEAD, PIECE, Stage, Whole};
+use super::copies::{Loaded, Verdict};
+use super::log::Logs;
+use super::record::{Census, Key, Kind, Mark, Stage};
 use super::{State, Store, StoreError};
 
 impl<F: NorFlash> Store<F> {
@@ -19,44 +20,41 @@ impl<F: NorFlash> Store<F> {
         }
     }
 
-    /// The provisioning that `census` counts; `None` where a part of it is missing.
-    pub(super) async fn assemble(&mut self, census: Census, gate: GateConfig) -> Option<Provisioning> {
-        let mut provisioning = Provisioning { gate, channels: heapless::Vec::new(), outputs: heapless::Vec::new() };
-        for channel in 0..census.channels {
-            let config = self.piece(Key::channel(census.generation(), channel)?).await?;
-            provisioning.channels.push(config).ok()?;
+    /// Reads the channels and outputs that `census` counts; whether they are all there. (In place: the future of what
+    /// returned a provisioning would hold it twice.)
+    pub(super) async fn assemble(&mut self, census: Census, provisioning: &mut Provisioning) -> bool {
+        provisioning.channels.clear();
+        provisioning.outputs.clear();
+        for key in Key::pieces(census.generation()).filter(|key| census.has(*key)) {
+            let verdict = self.logs.compare(key).await;
+            if !self.logs.assemble(key, verdict, provisioning) {
+                return false;
+            }
         }
-        for output in 0..census.outputs {
-            let config = self.piece(Key::output(census.generation(), output)?).await?;
-            provisioning.outputs.push(config).ok()?;
-        }
-        Some(provisioning)
+        provisioning.channels.len() == usize::from(census.channels)
+            && provisioning.outputs.len() == usize::from(census.outputs)
     }
 
-    async fn piece<T: DeserializeOwned>(&mut self, key: Key) -> Option<T> {
-        match self.load(key).await {
-            Loaded::Found(config) | Loaded::Unmended(config) => Some(config),
-            Loaded::Never | Loaded::Lost(_) => None,
-        }
-    }
-
-    /// Stores an output or a channel of the provisioning that is to come.
-    pub(super) async fn stage_piece<T>(&mut self, key: Option<Key>, config: &T) -> Result<T, StoreError>
-    where
-        T: Serialize + DeserializeOwned,
-    {
-        let key = key.ok_or(StoreError::NoPlace)?;
+    /// Makes room for an output or a channel of the provisioning that is to come.
+    pub(super) async fn vacate(&mut self, key: Key) -> Result<(), StoreError> {
         self.begin().await?;
         // Two values of one key that both look good could not be told apart if one copy lost the later.
-        if !self.logs.is_gone(key).await {
-            self.logs.remove(key).await?;
-        }
-        self.logs.a.fill(|bytes| super::record::encode(config, bytes.get_mut(..PIECE + OVERHEAD)?))?;
-        self.store_filled(key).await
+        self.clear_key(key).await
     }
 
-    /// Puts the provisioning of which `config` is the whole in force.
-    pub(super) async fn commit(&mut self, config: &GateConfig, channels: u8, outputs: u8) -> Result<Whole, StoreError> {
+    /// Removes what is under a key, if anything is.
+    async fn clear_key(&mut self, key: Key) -> Result<(), StoreError> {
+        if self.logs.is_gone(key).await { Ok(()) } else { self.logs.remove(key).await }
+    }
+
+    /// Checks the provisioning of which `config` is the whole, and sees to it that every channel has a mark; what is to
+    /// be stored for it to be in force.
+    pub(super) async fn complete(
+        &mut self,
+        config: &GateConfig,
+        channels: u8,
+        outputs: u8,
+    ) -> Result<Census, StoreError> {
         if usize::from(channels) > MAX_CHANNELS || usize::from(outputs) > MAX_GATE_OUTPUTS {
             return Err(StoreError::Incomplete);
         }
@@ -65,37 +63,27 @@ impl<F: NorFlash> Store<F> {
         let had = old.map_or(0, |old| old.marks);
         let serial = old.map_or(Some(0), |old| old.serial.checked_add(1)).ok_or(StoreError::TooLong)?;
         let census = Census { serial, marks: had.max(channels), channels, outputs };
-        self.stage_marks(census, config, had).await?;
-        let whole = Whole { serial, marks: census.marks, channels, outputs, config: config.clone() };
-        // Whatever comes of it, what is staged from now on is another provisioning.
-        self.begun = false;
-        let stored = self.store(Key::GATE, &whole).await?;
-        if old.is_none() {
-            // From here on no damage makes it a blank board. A cut before is as if this were still to come.
-            let _ = self.store(Key::BOOTS, &0_u32).await;
+        let mut provisioning =
+            Provisioning { gate: config.clone(), channels: heapless::Vec::new(), outputs: heapless::Vec::new() };
+        if !self.assemble(census, &mut provisioning).await || provisioning.check().is_err() {
+            return Err(StoreError::Incomplete);
         }
-        self.state = State::Gate(census);
-        Ok(stored)
-    }
-
-    /// Checks what is staged, and sees to it that every channel has a mark.
-    async fn stage_marks(&mut self, census: Census, config: &GateConfig, had: u8) -> Result<(), StoreError> {
-        let provisioning = self.assemble(census, config.clone()).await.ok_or(StoreError::Incomplete)?;
-        provisioning.check().map_err(|_| StoreError::Incomplete)?;
         for (channel, config) in (0..).zip(&provisioning.channels) {
             let key = Key::mark(channel).ok_or(StoreError::Incomplete)?;
             let first = GrantRecord::floor(config.epoch, config.floor);
-            let raise = match self.load::<Mark>(key).await {
+            let verdict = self.logs.compare(key).await;
+            let raise = match self.logs.said::<Mark>(verdict) {
                 Loaded::Never => channel >= had,
                 Loaded::Found(Mark::Stands(mark)) => mark.mark.order(&first.mark) == Some(Ordering::Less),
                 // What is lost stays lost: where it stood nobody knows, and the operator's epoch is the way out.
                 Loaded::Found(Mark::Lost(_)) | Loaded::Unmended(_) | Loaded::Lost(_) => false,
             };
             if raise {
-                self.store(key, &Mark::Stands(first)).await?;
+                self.logs.set(&Mark::Stands(first))?;
+                self.logs.store(key).await?;
             }
         }
-        Ok(())
+        Ok(census)
     }
 
     /// Gets ready for a provisioning: nothing of an earlier attempt can be taken for a part of it.
@@ -106,21 +94,20 @@ impl<F: NorFlash> Store<F> {
         if !self.logs.has_room() {
             return Err(StoreError::Flash);
         }
-        match self.state {
+        let stage = match self.state {
             State::Closed => return Err(StoreError::NoPlace),
-            State::Blank => {
-                self.store(Key::STAGE, &Stage::Underway).await?;
-                self.logs.remove(Key::GATE).await?; // one that was torn could read as a whole one tomorrow
-                self.clean().await?;
-            }
-            State::Gate(_) => {
-                let clean = self.stage == Some(Stage::Done);
-                self.stage = None;
-                self.store(Key::STAGE, &Stage::Replacing).await?;
-                if !clean {
-                    self.clean().await?;
-                }
-            }
+            State::Blank => Stage::Underway,
+            State::Gate(_) => Stage::Replacing,
+        };
+        let clean = self.stage == Some(Stage::Done);
+        self.stage = None;
+        self.logs.set(&stage)?;
+        self.logs.store(Key::STAGE).await?;
+        if stage == Stage::Underway {
+            self.logs.remove(Key::GATE).await?; // one that was torn could read as a whole one tomorrow
+        }
+        if !clean {
+            self.clean().await?;
         }
         self.begun = true;
         Ok(())
@@ -132,7 +119,8 @@ impl<F: NorFlash> Store<F> {
             return Ok(());
         }
         self.clean().await?;
-        self.store(Key::STAGE, &Stage::Done).await?;
+        self.logs.set(&Stage::Done)?;
+        self.logs.store(Key::STAGE).await?;
         self.stage = Some(Stage::Done);
         Ok(())
     }
@@ -141,16 +129,32 @@ impl<F: NorFlash> Store<F> {
     async fn clean(&mut self) -> Result<(), StoreError> {
         if let State::Gate(_) = self.state {
             // First of all the whole that is in force once more: behind it, a later one that was torn stays behind it,
-            // though it should read as a whole one tomorrow.
-            if let Loaded::Found(whole) = self.load::<Whole>(Key::GATE).await {
-                self.store(Key::GATE, &whole).await?;
+            // though it should read as a whole one tomorrow. It is in the slot of A as it was compared.
+            if self.logs.compare(Key::GATE).await == Verdict::Same {
+                self.logs.store(Key::GATE).await?;
             }
         }
         for key in Key::pieces(self.staged()) {
-            if !self.logs.is_gone(key).await {
-                self.logs.remove(key).await?;
-            }
+            self.clear_key(key).await?;
         }
         Ok(())
+    }
+}
+
+impl<F> Logs<F> {
+    /// Adds what was compared to a provisioning; whether it was there, and there was room.
+    fn assemble(&self, key: Key, verdict: Verdict, provisioning: &mut Provisioning) -> bool {
+        match key.kind() {
+            Kind::Output => self.there(verdict).is_some_and(|output| provisioning.outputs.push(output).is_ok()),
+            Kind::Channel => self.there(verdict).is_some_and(|channel| provisioning.channels.push(channel).is_ok()),
+            _ => false,
+        }
+    }
+
+    fn there<T: DeserializeOwned>(&self, verdict: Verdict) -> Option<T> {
+        match self.said(verdict) {
+            Loaded::Found(config) | Loaded::Unmended(config) => Some(config),
+            Loaded::Never | Loaded::Lost(_) => None,
+        }
     }
 }

@@ -26,7 +26,7 @@ const BODY: usize = INT + 3 + 8 + 2 * 32 + LONG + 1 + INT + LONG + LONG + INT + 
 pub(super) const VALUE: usize = BODY + OVERHEAD;
 
 /// Bytes of the longest body of a channel's mark: kind, epoch, token, holder, released, TTL.
-const MARK: usize = 1 + INT + LONG + 18 + 1 + LONG;
+pub(super) const MARK: usize = 1 + INT + LONG + 18 + 1 + LONG;
 
 /// Bytes of the longest body of an output or a channel. Whatever is longer has times of decades, and is not stored: two
 /// provisionings at once would not leave the marks the room that they need.
@@ -62,13 +62,24 @@ pub(super) struct Key(u8);
 
 /// What kind of record a key is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     Gate,
     Boots,
     Stage,
     Mark,
     Output,
     Channel,
+}
+
+impl Kind {
+    /// How many keys there are of this kind, in a generation where they have one.
+    const fn most(self) -> usize {
+        match self {
+            Self::Gate | Self::Boots | Self::Stage => 1,
+            Self::Mark | Self::Channel => MAX_CHANNELS,
+            Self::Output => MAX_GATE_OUTPUTS,
+        }
+    }
 }
 
 impl Key {
@@ -93,24 +104,28 @@ impl Key {
 
     /// Every key of the outputs and channels of a generation.
     pub(super) fn pieces(generation: u8) -> impl Iterator<Item = Self> {
-        let outputs = (0..=u8::MAX).map_while(move |n| Self::output(generation, n));
-        outputs.chain((0..=u8::MAX).map_while(move |n| Self::channel(generation, n)))
+        Self::all().filter(move |key| key.0 >> 5 == 2 | generation & 1)
     }
 
-    /// Every key there is.
+    /// Every key there is, that of the whole first.
     pub(super) fn all() -> impl Iterator<Item = Self> {
-        [Self::GATE, Self::BOOTS, Self::STAGE]
-            .into_iter()
-            .chain((0..=u8::MAX).map_while(Self::mark))
-            .chain(Self::pieces(0))
-            .chain(Self::pieces(1))
+        (0..0x80).map(Self).filter(|key| usize::from(key.index()) < key.kind().most())
+    }
+
+    /// Which of its kind.
+    const fn index(self) -> u8 {
+        match self.kind() {
+            Kind::Gate | Kind::Boots | Kind::Stage => 0,
+            Kind::Mark => self.0.wrapping_sub(0x10),
+            Kind::Output | Kind::Channel => self.0 & 0xf,
+        }
     }
 
     pub(super) const fn number(self) -> u8 {
         self.0
     }
 
-    const fn kind(self) -> Kind {
+    pub(super) const fn kind(self) -> Kind {
         match self.0 {
             0 => Kind::Gate,
             1 => Kind::Boots,
@@ -119,6 +134,11 @@ impl Key {
             _ if self.0 & 0x10 == 0 => Kind::Output,
             _ => Kind::Channel,
         }
+    }
+
+    /// Whether it is an output or a channel.
+    pub(super) const fn is_piece(self) -> bool {
+        matches!(self.kind(), Kind::Output | Kind::Channel)
     }
 
     /// Whether `value` is a record of this kind, whole.
@@ -190,14 +210,16 @@ impl Census {
         (self.serial & 1) as u8
     }
 
-    /// All of a gate's records in force, except that of the whole.
-    pub(super) fn keys(self) -> impl Iterator<Item = Key> {
-        let generation = self.generation();
-        [Key::BOOTS, Key::STAGE]
-            .into_iter()
-            .chain((0..self.marks).map_while(Key::mark))
-            .chain((0..self.channels).map_while(move |n| Key::channel(generation, n)))
-            .chain((0..self.outputs).map_while(move |n| Key::output(generation, n)))
+    /// Whether a key is one of a gate's records in force, other than that of the whole.
+    pub(super) const fn has(self, key: Key) -> bool {
+        let index = key.index();
+        match key.kind() {
+            Kind::Gate => false,
+            Kind::Boots | Kind::Stage => true,
+            Kind::Mark => index < self.marks,
+            Kind::Output => index < self.outputs && key.0 >> 5 == 2 | self.generation(),
+            Kind::Channel => index < self.channels && key.0 >> 5 == 2 | self.generation(),
+        }
     }
 }
 
@@ -237,19 +259,31 @@ impl Mark {
 /// Writes a record's value; how long it is, or `None` where it does not fit.
 pub(super) fn encode(value: &impl Serialize, bytes: &mut [u8]) -> Option<usize> {
     let room = bytes.len().checked_sub(OVERHEAD)?;
+    let len = postcard::to_slice(value, bytes.get_mut(1..=room)?).ok()?.len();
+    close(bytes, 1 + len)
+}
+
+/// Puts format and check value around the body that ends at `end`.
+fn close(bytes: &mut [u8], end: usize) -> Option<usize> {
     *bytes.first_mut()? = FORMAT;
-    let end = 1 + postcard::to_slice(value, bytes.get_mut(1..=room)?).ok()?.len();
     let check = CHECK.checksum(bytes.get(..end)?).to_le_bytes();
     bytes.get_mut(end..end + check.len())?.copy_from_slice(&check);
     Some(end + check.len())
 }
 
+/// Whether the check value of a record's value is right, whatever its format.
+pub(super) fn is_sound(bytes: &[u8]) -> bool {
+    bytes.split_last_chunk::<4>().is_some_and(|(signed, check)| CHECK.checksum(signed).to_le_bytes() == *check)
+}
+
 /// Reads a record's value; `None` where it is damaged, or of another format.
 pub(super) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
-    let (signed, check) = bytes.split_last_chunk::<4>()?;
-    let (format, body) = signed.split_first()?;
-    if *format != FORMAT || CHECK.checksum(signed).to_le_bytes() != *check {
-        return None;
-    }
-    postcard::take_from_bytes(body).ok().filter(|(_, rest)| rest.is_empty()).map(|(value, _)| value)
+    postcard::take_from_bytes(body(bytes)?).ok().filter(|(_, rest)| rest.is_empty()).map(|(value, _)| value)
+}
+
+/// What is between format and check value, where both are right.
+#[inline(never)] // once, and not once for every kind of record
+fn body(bytes: &[u8]) -> Option<&[u8]> {
+    let (signed, _) = bytes.split_last_chunk::<4>().filter(|_| is_sound(bytes))?;
+    signed.split_first().filter(|(format, _)| **format == FORMAT).map(|(_, body)| body)
 }

@@ -131,13 +131,9 @@ fn all_lost(memory: &Memory) -> bool {
 
 /// The seed of a run: the one that was asked for, or one that never comes again.
 fn seed() -> u64 {
-    let seed = match std::env::var("FENCEGATE_SEED") {
-        Ok(seed) => seed.parse().expect("FENCEGATE_SEED is a number"),
-        Err(_) => {
-            let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-            since.map_or(0, |since| u64::from(since.subsec_nanos()))
-        }
-    };
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let new = since.map_or(0, |since| u64::from(since.subsec_nanos()));
+    let seed = std::env::var("FENCEGATE_SEED").map_or(new, |seed| seed.parse().expect("FENCEGATE_SEED is a number"));
     println!("FENCEGATE_SEED={seed}");
     seed
 }

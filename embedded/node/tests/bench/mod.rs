@@ -11,6 +11,8 @@ use fencegate_wire::{
     GateId, GateStatus, Header, Key, Keyring, Nonce, OutputConfig, Provisioning, Reason, Reply, Request, Role, Sealed,
     Unverified, seal,
 };
+use std::cell::RefCell;
+use std::collections::HashMap;
 
 /// A millisecond in microseconds.
 pub(crate) const MS: u64 = 1_000;
@@ -58,8 +60,10 @@ pub(crate) struct Bench {
     /// Every frame that was ever put onto the line towards the gate.
     pub(crate) line: Vec<Vec<u8>>,
     pub(crate) provisioning: Provisioning,
+    worst_store: Duration,
     pub(crate) boots: u32,
     nonce: u64,
+    keys: RefCell<HashMap<Role, DirectionKeys>>,
 }
 
 pub(crate) fn holder(name: &str) -> Role {
@@ -78,12 +82,21 @@ impl Bench {
 
     /// A gate whose clock shows `now` microseconds when it boots.
     pub(crate) fn booted_at(now: u64, change: impl FnOnce(&mut Provisioning)) -> Self {
+        Self::made(now, WORST_STORE, change)
+    }
+
+    /// A gate on a board that says of itself that storing takes at most so long.
+    pub(crate) fn with_board(worst_store: Duration, change: impl FnOnce(&mut Provisioning)) -> Self {
+        Self::made(0, worst_store, change)
+    }
+
+    fn made(now: u64, worst_store: Duration, change: impl FnOnce(&mut Provisioning)) -> Self {
         let mut provisioning = provisioning();
         change(&mut provisioning);
         assert_eq!(provisioning.check(), Ok(()));
         let floor = |c: &ChannelConfig| Remembered::Mark(GrantRecord::floor(c.epoch, c.floor));
         let marks: Vec<_> = provisioning.channels.iter().map(floor).collect();
-        let gate = Self::boot(&provisioning, 1, &marks, now);
+        let gate = Self::boot(&provisioning, worst_store, 1, &marks, now);
         Self {
             gate,
             now,
@@ -94,14 +107,16 @@ impl Bench {
             stores: 0,
             line: vec![],
             provisioning,
+            worst_store,
             boots: 1,
             nonce: 0,
+            keys: RefCell::default(),
         }
     }
 
-    fn boot(provisioning: &Provisioning, boots: u32, marks: &[Remembered], now: u64) -> Gate {
+    fn boot(provisioning: &Provisioning, worst_store: Duration, boots: u32, marks: &[Remembered], now: u64) -> Gate {
         let memory = Memory { boots, storable: true, mended: 0, marks: marks.iter().copied().collect() };
-        let board = Board { outputs: 8, worst_store: WORST_STORE };
+        let board = Board { outputs: 8, worst_store };
         Gate::new(provisioning.clone(), &memory, board, Instant::from_micros(now))
     }
 
@@ -109,11 +124,13 @@ impl Bench {
     pub(crate) fn power_cut(&mut self) {
         self.boots += 1;
         self.now = 0;
-        self.gate = Self::boot(&self.provisioning, self.boots, &self.marks, 0);
+        self.gate = Self::boot(&self.provisioning, self.worst_store, self.boots, &self.marks, 0);
     }
 
+    /// The keys of a role: a host derives them once.
     pub(crate) fn keys(&self, role: Role) -> DirectionKeys {
-        self.provisioning.gate.keys.base(role).directions(DOMAIN)
+        let mut known = self.keys.borrow_mut();
+        known.entry(role).or_insert_with(|| self.provisioning.gate.keys.base(role).directions(DOMAIN)).clone()
     }
 
     /// Lets the clock go on to `ms` since the boot.

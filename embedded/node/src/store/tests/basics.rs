@@ -1,1 +1,328 @@
-//! x
+//! What a store is for, and what it refuses.
+
+use super::nor::Nor;
+use super::*;
+use crate::words::{Words, WordsError};
+use embedded_storage_async::nor_flash::{NorFlashError, NorFlashErrorKind};
+
+type Flash = Nor<4>;
+
+fn lost_boots(store: &mut Store<Flash>) {
+    for copy in Copy::BOTH {
+        store.logs.a.fill(|bytes| bytes.get_mut(..9).map(|bytes| bytes.fill(0xaa)).map(|()| 9)).unwrap();
+        block_on(store.logs.append(Copy::A, copy, Key::BOOTS)).unwrap();
+    }
+}
+
+#[test]
+fn a_gate_remembers_and_counts_the_boots_in_which_somebody_spoke() {
+    let (second, flash) = memory::<Flash>(gate::<Flash>());
+    let mut store = open::<Flash>(flash);
+    let _ = block_on(store.boot());
+    put(&mut store, 1, mark(33)).unwrap();
+    let (again, flash) = memory::<Flash>(chip(store));
+    assert_eq!((second.boots, again.boots), (2, 2), "nobody spoke");
+    let mut store = open::<Flash>(flash);
+    let _ = block_on(store.boot());
+    block_on(store.count(2)).unwrap();
+    let (third, _) = memory::<Flash>(chip(store));
+    assert_eq!(third.boots, 3);
+    assert_eq!(third.marks[..], [GrantRecord::floor(Epoch(0), 0), mark(33)].map(Remembered::Mark));
+}
+
+#[test]
+fn a_boot_in_which_nobody_speaks_writes_nothing() {
+    let flash = gate::<Flash>();
+    let (_, after) = memory::<Flash>(flash.clone());
+    assert!(flash.bytes == after.bytes && flash.erases == after.erases);
+    let (blank, after) = boot::<Flash>(Chip::erased::<Flash>());
+    assert!(matches!(blank, Boot::Blank) && after.bytes.iter().all(|byte| *byte == 0xff));
+}
+
+#[test]
+fn what_has_no_place_is_refused() {
+    let mut store = open::<Flash>(Chip::erased::<Flash>());
+    assert_eq!(put(&mut store, 0, mark(1)), Err(StoreError::NoPlace), "before the boot");
+    let _ = block_on(store.boot());
+    assert_eq!(put(&mut store, 0, mark(1)), Err(StoreError::NoPlace), "a blank board has no channel");
+    assert_eq!(block_on(store.count(1)), Err(StoreError::NoPlace));
+    let mut store = open::<Flash>(gate::<Flash>());
+    let _ = block_on(store.boot());
+    assert_eq!(put(&mut store, 2, mark(1)), Err(StoreError::NoPlace));
+    let config = OutputConfig::switch();
+    assert_eq!(block_on(store.put(&Entry::Output { output: 16, config: config.clone() })), Err(StoreError::NoPlace));
+    let ages = Duration::MAX_ANSWER;
+    let config = OutputConfig { least_on: ages, least_off: ages, min: i32::MIN, feedback: Some(ages), ..config };
+    let config = OutputConfig { action: SafeAction::Hold { value: i32::MIN, time: ages }, max: i32::MAX, ..config };
+    assert_eq!(block_on(store.put(&Entry::Output { output: 0, config })), Err(StoreError::TooLong));
+}
+
+#[test]
+fn a_provisioning_that_lacks_something_changes_nothing() {
+    let mut store = open::<Flash>(gate::<Flash>());
+    let _ = block_on(store.boot());
+    let all = entries(&provisioning(1));
+    for missing in 0..all.len() - 1 {
+        for (n, entry) in all.iter().enumerate() {
+            let stored = block_on(store.put(entry));
+            match entry {
+                Entry::Gate { .. } if missing < all.len() - 1 => assert_eq!(stored, Err(StoreError::Incomplete)),
+                _ => assert!(stored.is_ok()),
+            }
+            // The next boot, and what is put after it, knows nothing of this attempt.
+            if n == missing {
+                let _ = memory::<Flash>(chip(std::mem::replace(&mut store, open::<Flash>(gate::<Flash>()))));
+                let _ = block_on(store.boot());
+            }
+        }
+    }
+    provision(&mut store, &provisioning(1)).unwrap();
+    assert!(matches!(boot::<Flash>(chip(store)).0, Boot::Gate(found, _) if found == provisioning(1)));
+}
+
+/// Two provisionings one after the other without a boot between them: nothing of the first is taken for the second's.
+#[test]
+fn what_another_provisioning_left_is_no_part_of_this_one() {
+    let mut store = open::<Flash>(gate::<Flash>());
+    let _ = block_on(store.boot());
+    provision(&mut store, &provisioning(1)).unwrap();
+    let third = entries(&provisioning(2));
+    for entry in &third[1..third.len() - 1] {
+        let _ = block_on(store.put(entry)).unwrap();
+    }
+    assert_eq!(block_on(store.put(third.last().unwrap())), Err(StoreError::Incomplete), "output 0 is generation 0's");
+    let _ = block_on(store.put(&third[0])).unwrap();
+    let _ = block_on(store.put(third.last().unwrap())).unwrap();
+    let (Boot::Gate(found, memory), flash) = boot::<Flash>(chip(store)) else { panic!() };
+    assert!(found == provisioning(2) && all_trusted(&memory));
+    // Counted, the flash has room again.
+    let mut store = open::<Flash>(flash);
+    let _ = block_on(store.boot());
+    block_on(store.count(memory.boots)).unwrap();
+    for key in Key::pieces(1) {
+        assert!(block_on(store.logs.is_gone(key)));
+    }
+}
+
+#[test]
+fn marks_outlive_a_provisioning_and_only_go_up() {
+    let mut store = open::<Flash>(gate::<Flash>());
+    let _ = block_on(store.boot());
+    put(&mut store, 0, mark(50)).unwrap();
+    put(&mut store, 1, mark(50)).unwrap();
+    let mut next = provisioning(1);
+    next.channels[0].floor = 40;
+    next.channels[1].floor = 60;
+    next.channels[2].floor = 7;
+    provision(&mut store, &next).unwrap();
+    let (Boot::Gate(_, memory), flash) = boot::<Flash>(chip(store)) else { panic!() };
+    let floor = |token| GrantRecord::floor(Epoch(0), token);
+    assert_eq!(memory.marks[..], [mark(50), floor(60), floor(7)].map(Remembered::Mark));
+    // The third channel goes and comes back, and its mark was there all along.
+    let mut store = open::<Flash>(flash);
+    let _ = block_on(store.boot());
+    put(&mut store, 2, mark(9)).unwrap();
+    provision(&mut store, &provisioning(2)).unwrap();
+    let mut store = open::<Flash>(chip(store));
+    let _ = block_on(store.boot());
+    provision(&mut store, &provisioning(3)).unwrap();
+    let (Boot::Gate(_, memory), _) = boot::<Flash>(chip(store)) else { panic!() };
+    assert_eq!(trusted(&memory, 2), Some(mark(9)));
+}
+
+#[test]
+fn what_is_lost_stays_lost_through_a_provisioning() {
+    for spoil in [&[0xaa_u8; 9][..], &[]] {
+        let mut store = open::<Flash>(gate::<Flash>());
+        for copy in Copy::BOTH {
+            store
+                .logs
+                .a
+                .fill(|bytes| bytes.get_mut(..spoil.len()).map(|b| b.copy_from_slice(spoil)).map(|()| spoil.len()))
+                .unwrap();
+            block_on(store.logs.append(Copy::A, copy, Key::mark(1).unwrap())).unwrap();
+        }
+        let _ = block_on(store.boot());
+        provision(&mut store, &provisioning(1)).unwrap();
+        let (Boot::Gate(_, memory), flash) = boot::<Flash>(chip(store)) else { panic!() };
+        assert!(trusted(&memory, 0).is_some() && trusted(&memory, 1).is_none() && trusted(&memory, 2).is_some());
+        // The operator's epoch is the way out.
+        let mut store = open::<Flash>(flash);
+        let _ = block_on(store.boot());
+        put(&mut store, 1, GrantRecord::floor(Epoch(1), 0)).unwrap();
+        let (Boot::Gate(_, memory), _) = boot::<Flash>(chip(store)) else { panic!() };
+        assert!(all_trusted(&memory));
+    }
+}
+
+/// The boot counter lost in both copies: no fence is trusted, not after the next boot either, and the new count is none
+/// that was.
+#[test]
+fn a_lost_boot_counter_is_a_loss_until_the_operator_says_otherwise() {
+    let mut flash = gate::<Flash>();
+    let mut counts = vec![1];
+    for round in 0..5 {
+        let mut store = open::<Flash>(flash);
+        let _ = block_on(store.boot());
+        put(&mut store, 0, mark(5)).unwrap();
+        lost_boots(&mut store);
+        let (lost, flash_after) = memory::<Flash>(chip(store));
+        assert!(lost.storable && all_lost(&lost) && lost.boots >= 1 << 31);
+        assert_eq!(lost.marks[0], Remembered::Lost(mark(5).mark), "what could still be read");
+        assert!(!counts.contains(&lost.boots), "{} again", lost.boots);
+        counts.push(lost.boots);
+        let mut store = open::<Flash>(flash_after);
+        let _ = block_on(store.boot());
+        block_on(store.count(lost.boots)).unwrap();
+        let (next, after) = memory::<Flash>(chip(store));
+        assert_eq!(next.boots, lost.boots + 1);
+        assert!(all_lost(&next) && next.marks[0] == Remembered::Lost(mark(5).mark));
+        let mut store = open::<Flash>(after);
+        let _ = block_on(store.boot());
+        block_on(store.count(next.boots)).unwrap();
+        counts.push(next.boots);
+        let epoch = GrantRecord::floor(Epoch(round + 1), 0);
+        put(&mut store, 0, epoch).unwrap();
+        let (trusted_again, after) = memory::<Flash>(chip(store));
+        assert_eq!(trusted(&trusted_again, 0), Some(epoch));
+        assert_eq!(trusted(&trusted_again, 1), None);
+        flash = after;
+        // For the next round the fence is of this epoch: what follows is put above it.
+        let mut store = open::<Flash>(flash);
+        let _ = block_on(store.boot());
+        put(&mut store, 1, epoch).unwrap();
+        flash = chip(store);
+    }
+}
+
+#[test]
+fn of_two_ttls_under_one_mark_the_longer_is_believed() {
+    for longer in Copy::BOTH {
+        let mut store = open::<Flash>(gate::<Flash>());
+        let _ = block_on(store.boot());
+        let ttl = |ms| GrantRecord { ttl: Duration::from_millis(ms), ..mark(3) };
+        for copy in Copy::BOTH {
+            let stands = Mark::Stands(ttl(if copy == longer { 900 } else { 100 }));
+            store.logs.a.fill(|bytes| record::encode(&stands, bytes)).unwrap();
+            block_on(store.logs.append(Copy::A, copy, Key::mark(0).unwrap())).unwrap();
+        }
+        let (found, flash) = memory::<Flash>(chip(store));
+        assert_eq!((trusted(&found, 0), found.mended), (Some(ttl(900)), 1));
+        assert_eq!(memory::<Flash>(flash).0.mended, 0, "it is mended");
+    }
+}
+
+#[test]
+fn two_holders_at_one_stamp_are_a_loss() {
+    let mut store = open::<Flash>(gate::<Flash>());
+    let _ = block_on(store.boot());
+    for (copy, name) in Copy::BOTH.into_iter().zip(["a", "b"]) {
+        let holder = Some(HolderId::new(name).unwrap());
+        let stands = Mark::Stands(GrantRecord { mark: FenceRecord { holder, ..mark(3).mark }, ..mark(3) });
+        store.logs.a.fill(|bytes| record::encode(&stands, bytes)).unwrap();
+        block_on(store.logs.append(Copy::A, copy, Key::mark(0).unwrap())).unwrap();
+    }
+    let (found, _) = memory::<Flash>(chip(store));
+    assert_eq!(found.marks[0], Remembered::Lost(mark(3).mark));
+    assert!(trusted(&found, 1).is_some());
+}
+
+#[test]
+fn a_flash_too_small_for_two_provisionings_takes_none() {
+    let mut store = open::<Nor<32>>(Chip::with_pages::<Nor<32>>(4));
+    assert!(matches!(block_on(store.boot()), Boot::Blank));
+    assert_eq!(provision(&mut store, &provisioning(0)), Err(StoreError::Flash));
+    assert!(matches!(boot::<Nor<32>>(chip(store)).0, Boot::Blank));
+}
+
+#[test]
+fn a_word_is_written_whole_or_not_at_all() {
+    let mut words = Words::<Nor<1>>::from(Chip::erased::<Words<Nor<1>>>());
+    for (offset, len) in [(1, 4), (2, 4), (4, 3), (4, 6)] {
+        let refused = block_on(words.write(offset, &[0; 8][..len])).unwrap_err();
+        assert!(matches!(refused, WordsError::NotAligned) && refused.kind() == NorFlashErrorKind::NotAligned);
+    }
+    block_on(words.write(4, &[1, 2, 3, 4, 5, 6, 7, 8])).unwrap();
+    let mut read = [0; 10];
+    block_on(embedded_storage_async::nor_flash::ReadNorFlash::read(&mut words, 3, &mut read)).unwrap();
+    assert_eq!(read, [0xff, 1, 2, 3, 4, 5, 6, 7, 8, 0xff]);
+    assert_eq!(Chip::from(words).erases, [0; 4]);
+}
+
+/// Two whole provisionings as long as they can be, and all marks besides: it fits, and raises go on.
+#[test]
+fn the_largest_gate_fits_twice() {
+    largest::<Nor<4>>();
+    largest::<Nor<8>>();
+    largest::<Nor<16>>();
+    largest::<Nor<32>>();
+}
+
+fn largest<F: Part>() {
+    let mut gate = provisioning(0);
+    let times = Duration::from_micros((1 << 42) - 1);
+    gate.outputs.clear();
+    gate.channels.clear();
+    for _ in 0..16 {
+        let action = SafeAction::Hold { value: -(1 << 30), time: Duration::from_micros((1 << 35) - 1) };
+        let wide =
+            OutputConfig { min: i32::MIN, max: i32::MAX, safe: 1 << 30, powered: true, ..OutputConfig::switch() };
+        let _ = gate.outputs.push(OutputConfig {
+            action,
+            least_on: times,
+            least_off: times,
+            feedback: Some(times),
+            ..wide
+        });
+    }
+    for _ in 0..8 {
+        let channel = ChannelConfig {
+            outputs: 2,
+            reaction: Duration::from_micros(1 << 35),
+            token_jump: u64::MAX,
+            ..ChannelConfig::new()
+        };
+        let _ = gate.channels.push(ChannelConfig {
+            epoch: Epoch(u32::MAX - 9),
+            floor: (1 << 62) - 1,
+            lock_delay: times,
+            ..channel
+        });
+    }
+    gate.gate.longest_window = Duration::from_micros(1 << 60);
+    gate.gate.warning = Duration::from_micros(u64::MAX);
+    gate.gate.lateness = Duration::from_micros(1 << 35);
+    gate.gate.keys.instance = u64::MAX;
+    let mut store = open::<F>(Chip::erased::<F>());
+    let _ = block_on(store.boot());
+    provision(&mut store, &gate).unwrap();
+    for instance in 1..20 {
+        let Boot::Gate(_, memory) = block_on(store.boot()) else { panic!() };
+        block_on(store.count(memory.boots)).unwrap();
+        gate.gate.keys.instance = u64::MAX - instance;
+        let entries = entries(&gate);
+        for entry in &entries[..24] {
+            let _ = block_on(store.put(entry)).unwrap();
+        }
+        for channel in 0..8 {
+            let holder = HolderId::new("sixteen-bytes-xx").ok();
+            let mark = FenceRecord { epoch: Epoch(u32::MAX - 9), token: (1 << 62) + instance, holder, released: false };
+            put(&mut store, channel, GrantRecord { mark, ttl: Duration::from_micros(u64::MAX) }).unwrap();
+        }
+        let _ = block_on(store.put(&entries[24])).unwrap();
+    }
+    assert!(matches!(block_on(store.boot()), Boot::Gate(found, _) if found == gate));
+}
+
+/// What a store takes of the static RAM of a firmware; a future of it lives inside the one task.
+#[test]
+fn a_store_is_small() {
+    let mut store = open::<Flash>(gate::<Flash>());
+    let own = size_of::<Store<Flash>>() - size_of::<Flash>();
+    let entry = Entry::Mark { channel: 0, mark: mark(1) };
+    let boot = size_of_val(&store.boot());
+    let count = size_of_val(&store.count(1));
+    let put = size_of_val(&store.put(&entry));
+    println!("the store {own} bytes, boot {boot}, count {count}, put {put}");
+    assert!(own <= 600, "{own}");
+}

@@ -95,13 +95,11 @@ impl Chip {
         let len = page.len();
         for (n, at) in page.enumerate() {
             let zeros = !self.bytes[at] | self.weak[at];
-            let risen = if together { random.bits(done) } else { if n * 256 / len < done { 0xff } else { 0 } };
-            let settled = if together {
-                random.bits(done / 2)
-            } else if n * 256 / len + 16 < done {
-                0xff
+            let reached = |part: usize| if n * 256 / len < part { 0xff } else { 0 };
+            let (risen, settled) = if together {
+                (random.bits(done), random.bits(done / 2))
             } else {
-                0
+                (reached(done), reached(done.saturating_sub(16)))
             };
             self.bytes[at] |= zeros & risen;
             self.weak[at] = zeros & risen & !settled;
@@ -145,7 +143,7 @@ impl<const WORD: usize> ReadNorFlash for Nor<WORD> {
     }
 
     fn capacity(&self) -> usize {
-        self.0.bytes.len()
+        self.0.erases.len() * Self::ERASE_SIZE
     }
 }
 
@@ -156,7 +154,8 @@ impl<const WORD: usize> NorFlash for Nor<WORD> {
     async fn erase(&mut self, from: u32, to: u32) -> Result<(), Dead> {
         let chip = &mut self.0;
         let (from, to) = (from as usize, to as usize);
-        assert!(from.is_multiple_of(4096) && to == from + 4096 && to <= chip.bytes.len(), "a page");
+        assert!(from.is_multiple_of(4096) && to == from + 4096, "a page");
+        let _ = chip.bytes.get(to - 1).ok_or(Dead)?;
         for step in (0..4096).step_by(STEP) {
             if chip.power == 0 {
                 chip.tear_page(from..to, step * 256 / 4096);
@@ -173,7 +172,7 @@ impl<const WORD: usize> NorFlash for Nor<WORD> {
         let chip = &mut self.0;
         let start = offset as usize;
         assert!(start.is_multiple_of(WORD) && bytes.len().is_multiple_of(WORD), "whole words");
-        assert!(start + bytes.len() <= chip.bytes.len());
+        let _ = chip.bytes.get(start..start + bytes.len()).ok_or(Dead)?;
         for (at, word) in (start..).step_by(WORD).zip(bytes.chunks(WORD)) {
             if chip.power < WORD {
                 chip.power = 0;

@@ -1,1 +1,121 @@
-//! x
+//! Rot: bits and bytes that change by themselves, in one copy and in both.
+
+use super::nor::Nor;
+use super::*;
+
+type Flash = Nor<4>;
+
+/// A gate whose first fence stands at `token`.
+fn raised(token: u64) -> Chip {
+    let mut store = open::<Flash>(gate::<Flash>());
+    let _ = block_on(store.boot());
+    for token in 1..=token {
+        put(&mut store, 0, mark(token)).unwrap();
+    }
+    chip(store)
+}
+
+/// The higher mark stands, or it is a fault; never a lower one, and never a blank board. What the boot has mended, no
+/// later boot sees otherwise.
+fn assert_no_lower(damaged: Chip, token: u64, context: &str) -> bool {
+    match boot::<Flash>(damaged) {
+        (Boot::Gate(found, memory), after) => {
+            assert_eq!(found, provisioning(0), "{context}");
+            let stands = trusted(&memory, 0);
+            assert!(stands.is_none_or(|found| found == mark(token)), "{context}: {stands:?}");
+            let (again, _) = self::memory::<Flash>(after);
+            assert_eq!(trusted(&again, 0), stands, "{context}");
+            stands.is_some()
+        }
+        (Boot::Lost, _) => false,
+        (Boot::Blank, _) => panic!("{context} made a blank board of a gate"),
+    }
+}
+
+#[test]
+fn no_rotten_bit_or_byte_brings_an_older_stamp_back() {
+    let mut random = Random(seed());
+    let mut faults = 0;
+    let mut rots = 0;
+    // After the first raises, and once the pages have been erased and the records moved.
+    for token in [5, 100] {
+        let flash = raised(token);
+        for at in (0..flash.bytes.len()).filter(|at| soak() || flash.bytes[*at] != 0xff || at % 97 == 0) {
+            let old = flash.bytes[at];
+            let bits = (0..8).map(|bit| old ^ 1 << bit);
+            let mut others: Vec<u8> = bits.chain([0x00, 0xff, !old]).filter(|byte| *byte != old).collect();
+            if !soak() {
+                others = vec![others[random.below(others.len())]];
+            }
+            for other in others {
+                let mut damaged = flash.clone();
+                damaged.bytes[at] = other;
+                rots += 1;
+                faults += u32::from(!assert_no_lower(damaged, token, &format!("byte {at} from {old:x} to {other:x}")));
+            }
+        }
+    }
+    println!("{faults} faults of {rots} rotten bits and bytes");
+    assert_eq!(faults, 0, "one copy is enough");
+}
+
+#[test]
+fn a_lost_half_is_mended_from_the_other() {
+    let flash = raised(9);
+    let half = flash.bytes.len() / 2;
+    for lost in [0, half] {
+        let mut erased = flash.clone();
+        erased.bytes[lost..lost + half].fill(0xff);
+        let (found, mut mended) = memory::<Flash>(erased);
+        assert_eq!(trusted(&found, 0), Some(mark(9)));
+        assert!(found.mended >= 9, "{}", found.mended);
+        mended.bytes[half - lost..2 * half - lost].fill(0xff);
+        assert_eq!(trusted(&memory::<Flash>(mended).0, 0), Some(mark(9)), "it was written to both");
+    }
+}
+
+/// A flash that ends early: older records may stand before the cut, newer ones behind it.
+#[test]
+fn a_truncated_flash_still_knows_its_keys_and_trusts_nothing_else() {
+    let flash = raised(5);
+    let mut answering = 0;
+    for len in (0..flash.bytes.len()).step_by(64) {
+        let mut truncated = flash.clone();
+        truncated.bytes.truncate(len);
+        truncated.weak.truncate(len);
+        match boot::<Flash>(truncated).0 {
+            Boot::Gate(_, memory) => {
+                answering += 1;
+                assert!(all_lost(&memory), "{len} bytes");
+            }
+            Boot::Lost => {}
+            Boot::Blank => panic!("{len} bytes made a blank board of a gate"),
+        }
+    }
+    assert!(answering > 0);
+}
+
+/// Damage to both copies at once: whatever it is, the board does not come up blank, where it would obey the factory key,
+/// and no fence is believed that was older than the last.
+#[test]
+fn no_damage_to_both_copies_makes_a_blank_board_of_a_gate() {
+    let mut random = Random(seed());
+    let flash = raised(7);
+    let half = flash.bytes.len() / 2;
+    let mut damages: Vec<Vec<u8>> = vec![];
+    for len in [1, 16, 64, 100, 200, 300, 500, 1_000, 4_096, half] {
+        for fill in [Some(0x00), Some(0xff), None] {
+            let mut bytes = flash.bytes.clone();
+            for at in (0..len).chain(half..half + len) {
+                bytes[at] = fill.unwrap_or_else(|| random.next().to_le_bytes()[0]);
+            }
+            damages.push(bytes);
+        }
+    }
+    damages.push(flash.bytes.iter().map(|_| random.next().to_le_bytes()[0]).collect());
+    damages.push(vec![0; 2 * half]);
+    let erased = vec![0xff; 2 * half];
+    for bytes in damages.into_iter().filter(|bytes| *bytes != erased) {
+        let _ = assert_no_lower(Chip { bytes, ..flash.clone() }, 7, "damage to both");
+    }
+}

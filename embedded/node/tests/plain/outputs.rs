@@ -1,0 +1,108 @@
+//! What the model's outputs do as time passes and inputs change.
+
+use super::{Drive, EVERY, Fault, LONGEST, Plain, TERMS, WORST_STORE};
+
+impl Plain {
+    pub(super) fn let_go(&mut self, n: usize, at: u64) {
+        let c = &mut self.channels[n];
+        if let Drive::Driven { values, .. } = &mut c.drive {
+            let from = core::mem::take(values);
+            c.drive = if TERMS[n].action > 0 { Drive::LettingGo { from, since: at } } else { Drive::Safe };
+        }
+    }
+
+    /// Time has come to `self.now`, and the inputs are these.
+    pub(crate) fn poll(&mut self, inhibit: bool, closed: u16) {
+        let now = self.now;
+        if inhibit && !self.inhibited {
+            self.void = self.last;
+        }
+        self.inhibited = inhibit;
+        let mut output = 0;
+        for (n, terms) in TERMS.iter().enumerate() {
+            if inhibit {
+                self.let_go(n, now);
+                self.channels[n].fault.get_or_insert(Fault::Other);
+            }
+            match self.channels[n].drive {
+                Drive::Driven { end, .. } if end <= now => {
+                    self.let_go(n, end);
+                    if terms.rearm_after_window {
+                        self.channels[n].fault.get_or_insert(Fault::Other);
+                    }
+                }
+                _ => {}
+            }
+            self.set(n);
+            let c = &mut self.channels[n];
+            for (line, config) in c.lines.iter_mut().zip(terms.outputs) {
+                let follows = (closed >> output & 1 != 0) == (line.value != 0);
+                line.astray = line.astray.or(Some(now)).filter(|_| config.feedback.is_some() && !follows);
+                output += 1;
+            }
+            if self.is_astray(n) && self.channels[n].fault != Some(Fault::Feedback) {
+                self.let_go(n, now);
+                self.channels[n].fault = Some(Fault::Feedback);
+                self.set(n);
+            }
+        }
+    }
+
+    /// Sets a channel's outputs.
+    fn set(&mut self, n: usize) {
+        let now = self.now;
+        let c = &mut self.channels[n];
+        if let Drive::LettingGo { since, .. } = c.drive
+            && now >= since + TERMS[n].action
+        {
+            c.drive = Drive::Safe;
+        }
+        for (i, (line, config)) in c.lines.iter_mut().zip(TERMS[n].outputs).enumerate() {
+            let value = match &c.drive {
+                Drive::Driven { values, .. } => values[i],
+                Drive::LettingGo { from, since } if now < since + config.keep => from[i],
+                _ => 0,
+            };
+            if (value != 0) != (line.value != 0) {
+                (line.since, line.astray) = (now, None);
+            }
+            line.value = value;
+        }
+    }
+
+    pub(crate) fn outputs(&self) -> Vec<i32> {
+        self.channels.iter().flat_map(|c| c.lines.iter().map(|line| line.value)).collect()
+    }
+
+    /// When a channel lets go, or has its safe values.
+    pub(crate) fn deadline(&self, n: usize) -> Option<u64> {
+        match self.channels[n].drive {
+            Drive::Safe => None,
+            Drive::Driven { end, .. } => Some(end),
+            Drive::LettingGo { since, .. } => Some(since + TERMS[n].action),
+        }
+    }
+
+    /// What is left of a channel's window.
+    pub(crate) fn left(&self, n: usize) -> u64 {
+        match self.channels[n].drive {
+            Drive::Driven { end, .. } => end.saturating_sub(self.now),
+            _ => 0,
+        }
+    }
+
+    /// Instants at which something is over.
+    pub(crate) fn ends(&self) -> Vec<u64> {
+        let mut ends = vec![self.earning_since + EVERY, self.last + LONGEST, self.wanted_until];
+        for (n, c) in self.channels.iter().enumerate() {
+            ends.extend([c.ends, c.free]);
+            ends.extend(self.deadline(n));
+            ends.extend(self.deadline(n).map(|end| end.saturating_sub(WORST_STORE)));
+            for (line, output) in c.lines.iter().zip(TERMS[n].outputs) {
+                ends.extend([line.since + output.least_on, line.since + output.least_off]);
+                ends.extend(line.astray.map(|since| since + output.feedback.unwrap_or(0)));
+            }
+        }
+        ends
+    }
+}

@@ -1,0 +1,136 @@
+//! How a blank board becomes a gate, a gate another, and a spare the one that died: through the command, on the emulated
+//! board.
+
+use fencegate_tests::{BlankBoard, EmulatedGate, Said};
+use serde_json::json;
+use std::path::Path;
+use std::process::Command;
+use std::thread::sleep;
+use std::time::Duration;
+
+/// A press: a motor with a brake under one stamp, a relay whose contact is watched, and a lamp that the gate lends out.
+const PRESS: &str = r#"
+drift = "100ppm"
+lateness = "5ms"
+warning = "200ms"
+
+[[channel]]
+[[channel.output]]
+action = { keep = "500ms" }
+[[channel.output]]
+powered = true
+action = { hold = 1, time = "600ms" }
+
+[[channel]]
+rearm_after_window = true
+epoch = 3
+floor = 100
+
+[[channel]]
+authority = "own"
+lock_delay = "2s"
+"#;
+
+fn config(folder: &Path, text: &str) -> String {
+    let path = folder.join("press.toml");
+    std::fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+/// Says `command`, which is done.
+fn done(mut command: Command) -> serde_json::Value {
+    let said = Said::by(command.arg("--json"));
+    assert_eq!((said.status, &said.json()["done"]), (0, &json!(true)), "{said:?}");
+    said.json()
+}
+
+/// Says `command`, which is refused; why.
+fn refused(mut command: Command) -> String {
+    let said = Said::by(command.arg("--json"));
+    assert_eq!(said.status, 1, "{said:?}");
+    said.json()["reason"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_blank_board_becomes_what_its_configuration_says() {
+    let board = BlankBoard::new();
+    let file = config(board.folder(), PRESS);
+    done(board.host("press.key", &format!("provision --config {file}")));
+    let key = "press.key";
+
+    done(board.host(key, "drive --channel 0 --token 1 --holder a --value 1,0 --window 1500ms"));
+    sleep(Duration::from_millis(950)); // 600 ms of safe action are charged against the window
+    let status = Said::by(board.host(key, "status").arg("--json")).json();
+    assert_eq!((&status["channels"][0]["state"], &status["channels"][0]["values"]), (&json!("safe"), &json!([1, 1])));
+    sleep(Duration::from_millis(900));
+    let status = Said::by(board.host(key, "status").arg("--json")).json();
+    assert_eq!(status["channels"][0]["values"], json!([0, 0]));
+    assert_eq!((&status["channels"][1]["epoch"], &status["channels"][1]["token"]), (&json!(3), &json!(100)));
+
+    assert_eq!(refused(board.host(key, "raise --channel 1 --token 100 --epoch 3 --holder a")), "stale");
+    done(board.host(key, "drive --channel 1 --token 101 --epoch 3 --holder a --value 1 --window 300ms"));
+    sleep(Duration::from_millis(400));
+    let again = "drive --channel 1 --token 101 --epoch 3 --holder a --value 1 --window 300ms";
+    assert_eq!(refused(board.host(key, again)), "fault", "it was provisioned to wait for a rearm");
+    done(board.host(key, "rearm --channel 1"));
+    done(board.host(key, again));
+
+    done(board.host(key, "acquire --channel 2 --holder a --ttl 1s"));
+    sleep(Duration::from_millis(1_200));
+    assert_eq!(refused(board.host(key, "acquire --channel 2 --holder b --ttl 1s")), "held", "the lock delay");
+
+    let said = Said::by(&mut board.host("other.key", &format!("provision --config {file}")));
+    assert_ne!(said.status, 0, "a gate that is one already does not answer to the factory key: {said:?}");
+    let log = Said::by(&mut board.host(key, "log"));
+    assert!(!log.out.is_empty() && log.status == 0, "{log:?}");
+}
+
+#[test]
+fn a_second_provisioning_needs_somebody_beside_the_board_and_lowers_no_fence() {
+    let gate = EmulatedGate::new();
+    gate.done("raise --channel 0 --token 34 --holder b");
+    let old = std::fs::read(gate.key_file()).unwrap();
+    let file = config(gate.folder(), PRESS);
+    let words = format!("provision --again --config {file}");
+    assert_eq!(gate.refused(&words), "presence");
+    assert_eq!(std::fs::read(gate.key_file()).unwrap(), old, "the keys are still the gate's");
+    gate.done("raise --channel 0 --token 34 --holder b");
+
+    gate.be_there(true);
+    sleep(Duration::from_millis(100));
+    gate.done(&words);
+    assert_ne!(std::fs::read(gate.key_file()).unwrap(), old, "new keys");
+    let kept = gate.folder().join("old.key");
+    std::fs::write(&kept, old).unwrap();
+    let said = Said::by(&mut gate.host_with(&kept, "status --timeout 2s"));
+    assert!([3, 4].contains(&said.status), "the old ones open nothing: {said:?}");
+    assert_eq!(gate.ask("status").1["channels"].as_array().unwrap().len(), 3);
+    assert_eq!(gate.refused("raise --channel 0 --token 33 --holder a"), "stale", "the fence stands where it stood");
+    let gate = gate.power_cycle();
+    assert_eq!(gate.refused("raise --channel 0 --token 33 --holder a"), "stale");
+    gate.done("drive --channel 0 --token 35 --holder a --value 1,0 --window 1500ms");
+}
+
+#[test]
+fn a_spare_takes_the_place_of_a_gate_that_died() {
+    let dead = EmulatedGate::new();
+    dead.done("raise --channel 0 --token 34 --holder b");
+    let old = std::fs::read(dead.key_file()).unwrap();
+    drop(dead);
+    let spare = BlankBoard::new();
+    std::fs::write(spare.folder().join("old.key"), old).unwrap();
+    let file = config(spare.folder(), PRESS);
+    let old = spare.folder().join("old.key");
+    let words = format!("replace --old {} --config {file} --epoch 8 --channel 2=9:40", old.display());
+    let made = done(spare.host("new.key", &words));
+    let id = |name: &str| -> serde_json::Value {
+        serde_json::from_slice(&std::fs::read(spare.folder().join(name)).unwrap()).unwrap()
+    };
+    assert_eq!((&made["gate"], &id("new.key")["gate"]), (&id("old.key")["gate"], &id("old.key")["gate"]));
+    assert_eq!(refused(spare.host("new.key", "raise --channel 0 --token 2000 --epoch 7 --holder a")), "stale");
+    done(spare.host("new.key", "raise --channel 0 --token 35 --epoch 8 --holder a"));
+    let token = done(spare.host("new.key", "acquire --channel 2 --holder a --ttl 1s"));
+    assert_eq!((&token["epoch"], &token["token"]), (&json!(9), &json!(41)));
+    let said = Said::by(&mut spare.host("old.key", "status --timeout 2s"));
+    assert!([3, 4].contains(&said.status), "nothing that was said to the old one convinces it: {said:?}");
+}
