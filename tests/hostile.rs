@@ -2,8 +2,9 @@
 
 use cobs::{decode_vec, encode_vec};
 use crc::{CRC_32_ISO_HDLC, Crc};
-use fencegate_host::fencegate::{Duration, HolderId};
-use fencegate_host::wire::{MAX_FRAME, MAX_PAYLOAD, Operation, Reason, Request, Role};
+use fencegate_host::fencegate::{Deadline, Duration, Epoch, HolderId, Token};
+use fencegate_host::wire::{Client, MAX_FRAME, MAX_PAYLOAD, Operation, Output, Reason, Request, Role, Timing};
+use fencegate_host::{GateClient, clock};
 use fencegate_tests::{EmulatedGate, Host, Random, drive, is_soak, seed};
 use serde_json::json;
 use std::io::Read;
@@ -12,6 +13,11 @@ use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, sleep};
 use std::time::{Duration as Span, Instant};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::timeout;
+use xtask::emulator::Sides;
+use xtask::gate::{Gate, Image, LATENESS, runtime};
+use xtask::workspace;
 
 /// The output that is driven, as a bit.
 const DRIVEN: u32 = 1;
@@ -41,22 +47,23 @@ fn payload(frame: &[u8]) -> Vec<u8> {
 /// A frame of every kind, each of which the gate has taken or refused already: what one on the line could have recorded.
 fn recorded(gate: &EmulatedGate) -> Vec<Vec<u8>> {
     let mut b = gate.speak(holder("b"));
-    let window = Duration::from_secs(60);
+    let window = Duration::from_millis(500);
     assert_eq!(b.raise(1, 5), Some(Ok(())));
-    assert_eq!(b.drive(1, 5, 1, window), Some(Ok(())));
-    assert_eq!(b.drive(1, 5, 0, window), Some(Ok(())));
-    assert_eq!(b.drive(1, 5, 1, window), Some(Ok(())));
+    for value in [1, 0, 1] {
+        assert_eq!(b.drive(1, 5, value, window), Some(Ok(())));
+    }
     assert_eq!(b.drive(1, 4, 1, window), Some(Err(Reason::Stale)));
     for request in [Request::Status, Request::Channel { channel: 0 }, Request::Counters] {
         b.call(Operation::new(request)).unwrap();
     }
-    let stamp = (fencegate_host::fencegate::Epoch(0), fencegate_host::fencegate::Token::new(5).unwrap());
-    let release = Request::Release { channel: 1, epoch: stamp.0, token: stamp.1 };
-    b.call(Operation::new(release)).unwrap();
+    assert_eq!(b.raise(4, 3), Some(Ok(())));
+    let (epoch, token) = (Epoch(0), Token::new(3).unwrap());
+    b.call(Operation::new(Request::Release { channel: 4, epoch, token })).unwrap();
     let mut operator = gate.speak(Role::Operator);
-    let epoch = Request::Epoch { channel: 2, epoch: fencegate_host::fencegate::Epoch(1), floor: 9 };
-    operator.call(Operation::new(epoch)).unwrap();
-    operator.call(Operation::new(Request::Rearm { channel: 1 })).unwrap();
+    for request in [Request::Epoch { channel: 2, epoch: Epoch(1), floor: 9 }, Request::Rearm { channel: 1 }] {
+        operator.call(Operation::new(request)).unwrap();
+    }
+    gate.monitor().falls(u32::MAX, Instant::now() + window.into() + HOST_LATENESS).expect("the last window is over");
     [b.said, operator.said].concat()
 }
 
@@ -122,6 +129,9 @@ fn hold(mut host: Host, stop: &AtomicBool) -> Instant {
     end
 }
 
+/// How many hostile frames are on their way at once.
+const BATCH: u64 = 20;
+
 /// W of the one that drives.
 const WINDOW: Duration = Duration::from_secs(3);
 
@@ -169,15 +179,17 @@ fn frames_that_nobody_sealed_do_nothing() {
     let gate = EmulatedGate::new();
     let recorded = recorded(&gate);
     let before = gate.ask("status").1;
-    let mut line = TcpStream::connect(gate.address()).unwrap();
-    let mut answers = line.try_clone().unwrap();
-    thread::spawn(move || while matches!(answers.read(&mut [0; 4_096]), Ok(1..)) {});
+    let mut line = gate.speak(Role::Observer);
     drives_undisturbed(&gate, None, |enough, over| {
         let mut sent = 0;
         while !over.load(Ordering::Relaxed) {
-            line.write_all(&hostile(&mut random, &recorded)).unwrap();
-            sent += 1;
-            if sent == count {
+            for _ in 0..BATCH {
+                line.send(&hostile(&mut random, &recorded));
+            }
+            // All before it has been taken once this is answered.
+            line.call(Operation::new(Request::Challenge)).expect("the gate answers in between");
+            sent += BATCH;
+            if sent >= count {
                 enough.store(true, Ordering::Relaxed);
             }
         }
@@ -189,14 +201,10 @@ fn frames_that_nobody_sealed_do_nothing() {
         let [before, after] = [&before, &after].map(|status| &status["channels"][channel]);
         assert_eq!(before, after, "channel {channel} is as it was");
     }
-    for counter in ["noise", "forged", "replay"] {
-        let count = after["counters"][counter].as_u64().unwrap();
-        println!("{counter}: {count}");
-    }
-    assert!(
-        after["counters"]["noise"].as_u64() > Some(count / 10)
-            && after["counters"]["forged"].as_u64() > Some(count / 10)
-    );
+    let counted =
+        ["noise", "forged", "replay", "stale", "released"].map(|why| after["counters"][why].as_u64().unwrap());
+    println!("noise, forged, replay, stale, released: {counted:?}");
+    assert!(counted.iter().all(|count| *count > 0) && counted[0] > count / 2, "of everything there was some");
 }
 
 #[test]
@@ -204,10 +212,12 @@ fn a_flood_of_bytes_starves_neither_switch_nor_watchdog() {
     let mut random = Random(seed("hostile"));
     let gate = EmulatedGate::new();
     let mut line = TcpStream::connect(gate.address()).unwrap();
+    line.set_write_timeout(Some(Span::from_millis(100))).unwrap();
     let floods = [vec![0x55; 4_000], vec![0; 4_000], random.bytes(4_000)];
     drives_undisturbed(&gate, Some(Span::from_secs(6)), |_, over| {
         while !over.load(Ordering::Relaxed) {
-            line.write_all(&floods[random.index(floods.len())]).unwrap();
+            // It is slowed down, and says no more than it can.
+            let _ = line.write(&floods[random.index(floods.len())]);
         }
     });
     is_unharmed(&gate);
@@ -265,6 +275,50 @@ fn a_burst_of_commands_after_an_emergency_stop_does_nothing_and_neither_does_it_
     burst("after the rearm");
     assert_eq!(gate.channel(0)["state"], "safe");
     assert_eq!(host.drive(0, 7, 1, minute), Some(Ok(())), "a command that was given after it");
-    assert_eq!(gate.outputs(), DRIVEN);
+    assert_eq!(monitor.outputs(), DRIVEN);
     is_unharmed(&gate);
+}
+
+/// Without a bridge in between: whoever has the line to himself and never reads holds the board's transmitter.
+#[test]
+fn a_host_that_has_the_line_to_itself_and_never_reads_holds_up_the_answers_and_nothing_else() {
+    runtime().unwrap().block_on(async {
+        let folder = tempfile::tempdir().unwrap();
+        let elf = Image::Gate.build(workspace::root()).unwrap();
+        let flash = folder.path().join("gate.flash");
+        let Gate { mut board, mut line, keys } =
+            Gate::boot(&elf, &flash, Image::Gate, LATENESS, &Sides::default()).await.unwrap();
+        let soon = || Deadline::after(clock::now(), Duration::from_secs(10)).unwrap();
+        let window = Duration::from_secs(2);
+        let mut a = GateClient::new(&mut line, keys.credential(holder("a"))).unwrap();
+        let sent = Instant::now();
+        let deadline = Deadline::after(clock::now(), window).unwrap();
+        let values = [1].into_iter().collect();
+        a.drive(0, (Epoch(0), Token::new(7).unwrap()), values, (deadline, window), soon()).await.unwrap();
+        assert_eq!(board.pins().await.unwrap(), DRIVEN);
+
+        let mut deaf = Client::new(keys.credential(Role::Observer), 1, Timing::default());
+        deaf.begin(Operation::new(Request::Counters), soon());
+        let Output::Send(question) = deaf.poll(clock::now()) else { panic!("a question comes first") };
+        let mut questions = 0;
+        let fell = loop {
+            // It takes no more once nobody reads what it answers; then the time passes here.
+            if let Ok(written) = timeout(Span::from_millis(5), line.write_all(&question)).await {
+                written.unwrap();
+                questions += 1;
+            }
+            if board.pins().await.unwrap() == 0 {
+                break Instant::now();
+            }
+        };
+        let late = fell.saturating_duration_since(sent + window.into());
+        println!("{questions} questions; low {:?} after the command went out", fell - sent);
+        assert!(late < HOST_LATENESS, "{late:?}");
+
+        // Once it reads, all is well.
+        let mut heard = [0; 4_096];
+        while matches!(timeout(Span::from_millis(500), line.read(&mut heard)).await, Ok(Ok(1..))) {}
+        let status = GateClient::new(&mut line, keys.reader()).unwrap().status(soon()).await.unwrap();
+        assert_eq!((status.boots, status.fault), (1, None), "the watchdog was fed");
+    });
 }

@@ -123,7 +123,10 @@ impl EmulatedGate {
             .unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let begun = Instant::now();
-        let line = lines.next().expect("a line before it ends").unwrap();
+        let Some(line) = lines.next() else {
+            panic!("{}", std::fs::read_to_string(folder.path().join("gate.said")).unwrap());
+        };
+        let line = line.unwrap();
         assert!(begun.elapsed() < READY);
         let words: Vec<_> = line.split(' ').collect();
         let ["gate", "ready", "on", port, "key", key] = words[..] else { panic!("{line:?}") };

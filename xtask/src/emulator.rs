@@ -10,7 +10,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::str::FromStr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{fs, io, thread};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
@@ -73,6 +73,9 @@ pub struct Sides {
     /// The firmware's log, on standard error; this needs the feature `log`.
     pub log: bool,
 }
+
+/// How long the flash of an emulator that was killed may stay locked.
+const DYING: Duration = Duration::from_secs(2);
 
 /// A running board. Dropping it is a power cut.
 #[derive(Debug)]
@@ -195,12 +198,19 @@ fn qemu() -> Command {
 fn lock(flash: &Path) -> Result<fs::File> {
     let path = flash.with_extension("flash.lock");
     let file = fs::File::create(&path).with_context(|| format!("flash: writing {}", path.display()))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(fs::TryLockError::WouldBlock) => {
-            bail!("flash: another emulator runs with {}: end it, or name another file", flash.display())
+    let begun = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            // One that was killed is gone a little later than whoever started it.
+            Err(fs::TryLockError::WouldBlock) if begun.elapsed() < DYING => thread::sleep(Duration::from_millis(20)),
+            Err(fs::TryLockError::WouldBlock) => {
+                bail!("flash: another emulator runs with {}: end it, or name another file", flash.display())
+            }
+            Err(fs::TryLockError::Error(error)) => {
+                return Err(error).with_context(|| format!("flash: locking {}", path.display()));
+            }
         }
-        Err(fs::TryLockError::Error(error)) => Err(error).with_context(|| format!("flash: locking {}", path.display())),
     }
 }
 

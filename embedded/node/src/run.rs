@@ -23,6 +23,10 @@ const PULSE: Duration = Duration::from_millis(100);
 /// What the watchdog is loaded with while nothing is driven: a store, a boot and many a [`PULSE`].
 const HANG: Duration = Duration::from_secs(2);
 
+/// What it is loaded with for a boot, which reads all that was ever stored and drives nothing. A watchdog that bites before
+/// it is over makes a loop of boots that nobody can end.
+const BOOT: Duration = Duration::from_secs(30);
+
 /// One output of the board.
 pub trait Output {
     /// Sets the output; for a pin, anything but 0 is high.
@@ -150,7 +154,7 @@ where
 {
     async fn run(&mut self) -> ! {
         loop {
-            self.pins.watchdog.feed(HANG);
+            self.pins.watchdog.feed(BOOT);
             let mut gate = Gate::blank(self.board, false, now());
             Apart(pin!(self.boot(&mut gate))).await;
             Apart(pin!(self.gate(&mut gate))).await;

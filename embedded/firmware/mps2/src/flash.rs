@@ -11,17 +11,20 @@
 //! emulator (not a power cut of the host: nothing syncs). Such a kill tears a call between host writes, and never
 //! a word. The calls never yield to other tasks: like many a real flash, this one keeps its processor busy.
 //!
-//! The file is opened anew for each call: what the program does is what the file is at that moment, and a reset in
-//! between leaves no handle behind in the emulator, which never closes any.
+//! The file stays open: opening it for each read was most of what a boot took. A reset leaves the handle behind in the
+//! emulator, which never closes any, so its number outlasts the reset ([`LEFT_OPEN`]) and the next boot closes it.
 
 use core::ffi::CStr;
 
 use embedded_storage_async::nor_flash::{ErrorType, NorFlash, NorFlashError, NorFlashErrorKind, ReadNorFlash};
 use semihosting::{
     experimental::env,
+    fd::{AsFd, OwnedFd},
     fs::{self, File, OpenOptions},
     io::{self, ErrorKind, Read, Seek, SeekFrom, Write},
 };
+
+use crate::regs::{LEFT_OPEN, Reg};
 
 const CAPACITY: usize = 128 * 1024;
 const PAGE: usize = 4096;
@@ -71,37 +74,60 @@ impl From<io::Error> for Error {
 
 /// The flash. It exists once.
 pub(crate) struct Flash {
-    name: Result<Name, Error>,
+    file: Result<File, Error>,
 }
 
-/// Names the file and makes it, all erased, if it does not exist. Called once, by `Board::take`.
+/// Opens the file and makes it, all erased, if it does not exist. Called once, by `Board::take`.
 ///
 /// Whatever goes wrong here goes wrong again, as an error, in every later call.
 pub(crate) fn take() -> Flash {
-    let name = Name::from_arguments();
-    if let Ok(name) = &name
-        && let Err(Error::Host(ErrorKind::NotFound)) = name.open()
-    {
-        // The calls will tell.
-        let _ = name.create();
+    close_what_was_left_open();
+    let file = Name::from_arguments().and_then(|name| match name.open() {
+        Err(Error::Host(ErrorKind::NotFound)) => {
+            name.create()?;
+            name.open()
+        }
+        opened => opened,
+    });
+    if let Ok(file) = &file {
+        let handle = file.as_fd().as_raw_fd().cast_unsigned();
+        let [number, check] = LEFT_OPEN;
+        number.write(handle);
+        check.write(!handle);
     }
-    Flash { name }
+    Flash { file }
+}
+
+/// Closes what an earlier boot in the same emulator had open. With the power the two words are anything but each other's
+/// complement.
+fn close_what_was_left_open() {
+    let [handle, check] = LEFT_OPEN.map(Reg::read);
+    if handle == !check {
+        LEFT_OPEN[1].write(handle);
+        // SAFETY: `take` of an earlier boot wrote the number, and nothing of that boot is left that could use it.
+        drop(unsafe { OwnedFd::from_raw_fd(handle.cast_signed()) });
+    }
 }
 
 impl Flash {
-    /// Opens the file at `offset`, if `len` bytes from there are within the capacity and the file.
-    fn open(&self, offset: u32, len: usize, unit: usize) -> Result<File, Error> {
+    /// The file at `offset`, if `len` bytes from there are within the capacity.
+    fn at(&mut self, offset: u32, len: usize, unit: usize) -> Result<&mut File, Error> {
         let start = offset as usize;
         if !start.is_multiple_of(unit) || !len.is_multiple_of(unit) {
             return Err(Error::NotAligned);
         }
-        let end = start.checked_add(len).filter(|&end| end <= CAPACITY).ok_or(Error::OutOfBounds)?;
-        let mut file = self.name.as_ref().map_err(|&error| error)?.open()?;
-        // Neither does a read invent what is missing, nor does a write lengthen the file.
-        if file.metadata()?.len() < end as u64 {
+        start.checked_add(len).filter(|&end| end <= CAPACITY).ok_or(Error::OutOfBounds)?;
+        let file = self.file.as_mut().map_err(|&mut error| error)?;
+        file.seek(SeekFrom::Start(u64::from(offset)))?;
+        Ok(file)
+    }
+
+    /// The same, if those bytes are within the file too: a write does not lengthen it.
+    fn within(&mut self, offset: u32, len: usize, unit: usize) -> Result<&mut File, Error> {
+        let file = self.at(offset, len, unit)?;
+        if file.metadata()?.len() < u64::from(offset) + len as u64 {
             return Err(Error::Missing);
         }
-        file.seek(SeekFrom::Start(u64::from(offset)))?;
         Ok(file)
     }
 }
@@ -114,8 +140,8 @@ impl ReadNorFlash for Flash {
     const READ_SIZE: usize = 1;
 
     async fn read(&mut self, offset: u32, bytes: &mut [u8]) -> Result<(), Error> {
-        self.open(offset, bytes.len(), Self::READ_SIZE)?.read_exact(bytes)?;
-        Ok(())
+        // A read does not invent what is missing.
+        Ok(self.at(offset, bytes.len(), Self::READ_SIZE)?.read_exact(bytes)?)
     }
 
     fn capacity(&self) -> usize {
@@ -129,13 +155,11 @@ impl NorFlash for Flash {
 
     async fn erase(&mut self, from: u32, to: u32) -> Result<(), Error> {
         let len = to.checked_sub(from).ok_or(Error::OutOfBounds)? as usize;
-        let mut file = self.open(from, len, PAGE)?;
-        write_erased(&mut file, len)?;
-        Ok(())
+        Ok(write_erased(self.within(from, len, PAGE)?, len)?)
     }
 
     async fn write(&mut self, offset: u32, bytes: &[u8]) -> Result<(), Error> {
-        let mut file = self.open(offset, bytes.len(), WORD)?;
+        let file = self.within(offset, bytes.len(), WORD)?;
         let mut position = u64::from(offset);
         let mut cells = [0; CHUNK];
         for chunk in bytes.chunks(CHUNK) {

@@ -25,9 +25,10 @@ use fencegate_node::{Duration, Node};
 
 use crate::board::Board;
 
-/// The longest that storing a record takes. Both logs are walked several times, each read a file of the host opened
-/// anew: 8 ms in the middle of 2,000 measured, 50 ms the longest on a busy host; three times that.
-const WORST_STORE: Duration = Duration::from_millis(150);
+/// The longest that storing a record takes. Of 3,000 raises, from the host's question to its answer and on a host with
+/// four times more work than processors: 7 ms in the middle, 31 ms at the 99th in a hundred, with three above 0.4 s for
+/// which the host did something else.
+const WORST_STORE: Duration = Duration::from_millis(500);
 
 #[cortex_m_rt::entry]
 fn main() -> ! {

@@ -129,8 +129,10 @@ pub(crate) const WATCHDOG: Watchdog = Watchdog::at(0x4000_8000);
 pub(crate) const LEDS: Reg = Reg(LEDS_ADDRESS);
 /// The address of [`LEDS`], for code that runs before Rust does.
 pub(crate) const LEDS_ADDRESS: usize = 0x4002_F004;
-/// The last two words of RAM, which `memory.x` keeps from the linker: what outlasts a reset.
+/// The last four words of RAM, which `memory.x` keeps from the linker: what outlasts a reset. These two are the panel's.
 pub(crate) const KEPT: [Reg; 2] = [Reg(0x203F_FFF8), Reg(0x203F_FFFC)];
+/// And these the flash's.
+pub(crate) const LEFT_OPEN: [Reg; 2] = [Reg(0x203F_FFF0), Reg(0x203F_FFF4)];
 
 /// The interrupts that this board uses.
 #[derive(Clone, Copy)]

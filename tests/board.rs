@@ -1,0 +1,89 @@
+//! The emulated board's other sides: the front panel, and the log.
+
+use fencegate_tests::{EmulatedGate, Said};
+use serde_json::json;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+#[test]
+fn junk_at_the_panel_is_ignored_and_what_was_understood_is_written_back() {
+    let gate = EmulatedGate::new();
+    let mut panel = UnixStream::connect(gate.folder().join("gate.panel")).unwrap();
+    panel.write_all(b"\0\xffi2 i 1 I1 c6 f9 o: 0ip\nq1 1 ii1 p0o5").unwrap();
+    let mut answer = [0; 9];
+    panel.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"i1\np0\no5\n");
+    assert_eq!(gate.channel(0)["state"], "fault");
+}
+
+#[test]
+fn a_pressed_stop_stays_pressed_through_a_reset_and_is_pulled_out_with_the_power() {
+    let gate = EmulatedGate::new();
+    let inhibited = |gate: &EmulatedGate| {
+        assert_eq!(gate.channel(0)["state"], "fault");
+        gate.refused("drive --channel 0 --token 1 --holder a --value 1 --window 1s") == "fault"
+    };
+    gate.press_stop(true);
+    assert!(inhibited(&gate));
+    gate.monitor().ask("system_reset");
+    assert!(inhibited(&gate));
+    assert_eq!(gate.ask("status").1["boots"], 2);
+    gate.press_stop(false);
+    assert!(inhibited(&gate), "it waits for a rearm");
+    let gate = gate.power_cycle();
+    assert_eq!((&gate.channel(0)["state"], &gate.ask("status").1["fault"]), (&json!("safe"), &json!(null)));
+    gate.done("drive --channel 0 --token 1 --holder a --value 1 --window 1s");
+}
+
+#[test]
+fn an_emergency_stop_lets_go_of_everything_at_once() {
+    let gate = EmulatedGate::new();
+    for words in ["--channel 0 --value 1", "--channel 4 --value 1,1"] {
+        gate.done(&format!("drive {words} --token 1 --holder a --window 60s"));
+    }
+    assert_eq!(gate.outputs(), 0b11_0001);
+    let mut monitor = gate.monitor();
+    gate.press_stop(true);
+    monitor.falls(u32::MAX, Instant::now() + Duration::from_millis(250)).expect("10 ms and the host's own lateness");
+}
+
+/// What the firmware says, read with the image at hand. It is another build of `xtask`, so this may compile for a while.
+#[test]
+fn the_log_is_on_standard_error_and_shows_no_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = EmulatedGate::command(&folder.path().join("gate.flash"));
+    let mut gate = command.arg("--log").stderr(Stdio::piped()).process_group(0).spawn().unwrap();
+    let mut lines = BufReader::new(gate.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let boots = lines.by_ref().find(|line| line.contains("boots")).unwrap();
+    assert!(boots.contains("INFO fencegate-mps2 "), "{boots}");
+    let mut ready = String::new();
+    BufReader::new(gate.stdout.take().unwrap()).read_line(&mut ready).unwrap();
+    let words: Vec<_> = ready.trim_end().split(' ').collect();
+    let ["gate", "ready", "on", port, "key", key] = words[..] else { panic!("{ready:?}") };
+
+    let mut host = fencegate_tests::fencegate();
+    host.args(["gate", "--port", port, "--key-file", key, "raise", "--channel", "2", "--token", "34", "--holder", "b"]);
+    assert_eq!(Said::by(&mut host).status, 0);
+    let mut said = Vec::new();
+    for line in lines.by_ref() {
+        let over = line.contains("Raised");
+        said.push(line);
+        if over {
+            break;
+        }
+    }
+    let group = format!("-{}", gate.id());
+    Command::new("kill").args(["-s", "KILL", "--", &group]).status().unwrap();
+    gate.wait().unwrap();
+    println!("{}", said.join("\n"));
+
+    let keys: serde_json::Value = serde_json::from_slice(&std::fs::read(key).unwrap()).unwrap();
+    let secrets: Vec<_> = keys.as_object().unwrap().values().filter_map(|value| value.as_str()).collect();
+    let secrets = secrets.into_iter().filter(|text| text.len() == 64);
+    for secret in secrets {
+        assert!(!said.iter().any(|line| line.contains(&secret[..8])), "a key is in the log");
+    }
+}
