@@ -71,15 +71,19 @@ impl From<io::Error> for Error {
 
 /// The flash. It exists once.
 pub(crate) struct Flash {
-    name: Result<Name, Error>,
+    /// Not in here, since it is long, and what a task is given is moved a few times.
+    name: &'static Result<Name, Error>,
 }
 
 /// Names the file and makes it, all erased, if it does not exist. Called once, by `Board::take`.
 ///
 /// Whatever goes wrong here goes wrong again, as an error, in every later call.
 pub(crate) fn take() -> Flash {
-    let name = Name::from_arguments();
-    if let Ok(name) = &name
+    let Some(name) = cortex_m::singleton!(: Result<Name, Error> = Err(Error::NoName)) else {
+        return Flash { name: &Err(Error::NoName) };
+    };
+    *name = Name::from_arguments();
+    if let Ok(name) = name
         && let Err(Error::Host(ErrorKind::NotFound)) = name.open()
     {
         // The calls will tell.
