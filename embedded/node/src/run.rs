@@ -1,6 +1,6 @@
 //! The task that feeds the gate: the line, the clock, the flash, the pins.
 
-use crate::{Board, Contacts, Gate, Inputs, Memory, Step, Store};
+use crate::{Board, Contacts, Entry, Gate, Inputs, Memory, Step, Store};
 use core::convert::Infallible;
 use core::pin::{Pin, pin};
 use core::task::{Context, Poll};
@@ -23,8 +23,9 @@ const PULSE: Duration = Duration::from_millis(100);
 /// What the watchdog is loaded with while nothing is driven: a store, a boot and many a [`PULSE`].
 const HANG: Duration = Duration::from_secs(2);
 
-/// What it is loaded with for a boot, which reads all that was ever stored and drives nothing. A watchdog that bites before
-/// it is over makes a loop of boots that nobody can end.
+/// What it is loaded with for what takes long and drives nothing: a boot, which reads all that was ever stored, its first
+/// store, which may tidy up after a provisioning, and the end of a provisioning. A watchdog that bites before it is over
+/// makes a loop of boots that nobody can end.
 const BOOT: Duration = Duration::from_secs(30);
 
 /// One output of the board.
@@ -200,6 +201,7 @@ where
 
     /// Stores the boot counter, before any challenge is issued under it.
     async fn count(&mut self, gate: &mut Gate) {
+        self.pins.watchdog.feed(BOOT);
         if let Some(boots) = gate.boots()
             && self.store.count(boots).await.is_err()
         {
@@ -234,7 +236,11 @@ where
                 }
                 Step::Store(pending) => {
                     // Never inside a `select`: a store that is dropped half-way is a power cut.
-                    let stored = self.store.put(&pending.entry()).await;
+                    let entry = pending.entry();
+                    if let Entry::Gate { .. } = entry {
+                        self.pins.watchdog.feed(BOOT);
+                    }
+                    let stored = self.store.put(&entry).await;
                     gate.poll(now(), self.pins.sense());
                     gate.stored(now(), pending, stored)
                 }

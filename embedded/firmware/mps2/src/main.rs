@@ -32,13 +32,16 @@ const WORST_STORE: Duration = Duration::from_millis(500);
 
 #[cortex_m_rt::entry]
 fn main() -> ! {
-    let board = Board::take();
+    // By reference: a future that is made with little is made in place, and not on the stack.
+    let board = cortex_m::singleton!(: Option<Board> = None).expect("the board is taken once");
+    *board = Some(Board::take());
     executor::run(|spawner| spawner.spawn(gate(board).expect("there is one such task")))
 }
 
 /// The gate on this board.
 #[embassy_executor::task]
-async fn gate(board: Board) -> ! {
+async fn gate(board: &'static mut Option<Board>) -> ! {
+    let board = board.take().expect("the board is there");
     let Board { rx, tx, flash, outputs, watchdog, inhibit, presence, contacts } = board;
     defmt::info!("fencegate-mps2 {=str} boots", env!("CARGO_PKG_VERSION"));
     let worst_store = WORST_STORE;

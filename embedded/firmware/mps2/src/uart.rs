@@ -17,8 +17,8 @@ const BAUD: u32 = 115_200;
 /// Clocks a bit.
 pub(crate) const DIVIDER: u32 = CLOCK_HZ / BAUD;
 
-/// Bytes that may come while the gate does something else: the longest frame, and more.
-static RECEIVED: Pipe<CriticalSectionRawMutex, 320> = Pipe::new();
+/// Bytes that may come while the gate does something else: two frames.
+static RECEIVED: Pipe<CriticalSectionRawMutex, 512> = Pipe::new();
 /// Bytes of the answer that is on its way; the others wait in the gate.
 static TO_SEND: Pipe<CriticalSectionRawMutex, 64> = Pipe::new();
 /// Who waits in [`Tx::flush`] until the last byte has left.
