@@ -120,7 +120,8 @@ impl<F: NorFlash> Store<F> {
         // A bit for each key under which this copy was ahead of the other.
         let mut later = [0_u128; 2];
         for copy in Copy::BOTH {
-            if self.logs.is_unsettled(copy).await != Ok(false) {
+            let Ok(unsettled) = self.logs.is_unsettled(copy).await else { return false };
+            if unsettled {
                 // Where it cannot be written anew, what is there is made the best of.
                 let _ = self.mend_from(&[copy], Some(&mut later)).await;
                 let _ = self.clear(copy).await;
