@@ -92,7 +92,7 @@ async fn work(elf: &Path, folder: &Path) -> Result<(u64, std::path::PathBuf)> {
     gate.drive(0, stamp(2)?, Values::from_iter([1]), (end()?, window), give_up).await?;
     board.ask("log none").await?;
     let memory = folder.join("stack");
-    let said = board.ask(&format!("pmemsave {:#x} {STACK:#x} {:?}", RAM_END - STACK, memory)).await?;
+    let said = board.ask(&format!("pmemsave {:#x} {STACK:#x} \"{}\"", RAM_END - STACK, memory.display())).await?;
     let stack = fs::read(&memory).with_context(|| format!("the emulator did not save its memory: {said}"))?;
     // The emulator's memory begins as zeros, and nothing but the stack lies so high.
     let untouched = stack.iter().take_while(|byte| **byte == 0).count();
