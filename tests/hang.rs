@@ -37,7 +37,7 @@ fn hangs(function: &str, instructions: &[u8]) {
     let window = Duration::from_millis(1_500);
     let sent = Instant::now();
     assert_eq!(host.drive(0, 7, 1, window), Some(Ok(())));
-    let end = sent + window.into();
+    let end = sent + std::time::Duration::from(window);
     assert_eq!(gate.outputs(), 1);
 
     let mut debugger = gate.debugger();

@@ -63,7 +63,9 @@ fn recorded(gate: &EmulatedGate) -> Vec<Vec<u8>> {
     for request in [Request::Epoch { channel: 2, epoch: Epoch(1), floor: 9 }, Request::Rearm { channel: 1 }] {
         operator.call(Operation::new(request)).unwrap();
     }
-    gate.monitor().falls(u32::MAX, Instant::now() + window.into() + HOST_LATENESS).expect("the last window is over");
+    gate.monitor()
+        .falls(u32::MAX, Instant::now() + Duration::from(window) + HOST_LATENESS)
+        .expect("the last window is over");
     [b.said, operator.said].concat()
 }
 
@@ -311,7 +313,7 @@ fn a_host_that_has_the_line_to_itself_and_never_reads_holds_up_the_answers_and_n
                 break Instant::now();
             }
         };
-        let late = fell.saturating_duration_since(sent + window.into());
+        let late = fell.saturating_duration_since(sent + Duration::from(window));
         println!("{questions} questions; low {:?} after the command went out", fell - sent);
         assert!(late < HOST_LATENESS, "{late:?}");
 

@@ -126,6 +126,7 @@ impl<F: NorFlash> Store<F> {
                 let _ = self.mend_from(&[copy], Some(&mut later)).await;
                 let _ = self.clear(copy).await;
             }
+            let _ = self.leave_torn_page(copy).await;
         }
         for _ in 0..PASSES {
             match self.mend_from(&Copy::BOTH, Some(&mut later)).await {
@@ -150,6 +151,24 @@ impl<F: NorFlash> Store<F> {
         self.is_whole(copy.other()).await
             && self.mend_from(&[copy], None).await == Ok(0)
             && self.logs.erase(copy).await.is_ok()
+    }
+
+    /// Leaves a page with half a record in it for the next one: where that record reads as one today, what came after it
+    /// could be hidden behind it tomorrow. Until the page is full it is written to with what the copy has anyway.
+    async fn leave_torn_page(&mut self, copy: Copy) -> Result<(), StoreError> {
+        for _ in 0..F::ERASE_SIZE / 64 {
+            if !self.logs.is_torn(copy).await? {
+                return Ok(());
+            }
+            let from = match self.logs.compare(Key::GATE).await {
+                Verdict::Same => copy,
+                Verdict::Later(later) => later,
+                // A blank board, or one that is lost.
+                Verdict::Contradiction | Verdict::Never | Verdict::Lost => return Ok(()),
+            };
+            self.logs.append(from, copy, Key::GATE).await?;
+        }
+        Ok(())
     }
 
     /// Writes to the other copy what only one of `from` has, or has later, and leaves the one alone; says how much that

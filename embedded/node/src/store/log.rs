@@ -54,6 +54,10 @@ impl Slot {
         self.len == 0 && !self.damaged
     }
 
+    const fn spoil(&mut self) {
+        (self.len, self.damaged) = (0, true);
+    }
+
     pub(super) const fn is_damaged(&self) -> bool {
         self.damaged
     }
@@ -76,6 +80,13 @@ pub(super) struct Logs<F> {
 }
 
 impl<F> Logs<F> {
+    const fn slot_mut(&mut self, copy: Copy) -> &mut Slot {
+        match copy {
+            Copy::A => &mut self.a,
+            Copy::B => &mut self.b,
+        }
+    }
+
     pub(super) const fn slot(&self, copy: Copy) -> &Slot {
         match copy {
             Copy::A => &self.a,
@@ -99,12 +110,16 @@ impl<F: NorFlash> Logs<F> {
     /// Reads what `copy` holds under `key`, past any cache, into the copy's slot.
     pub(super) async fn fetch(&mut self, copy: Copy, key: Key) {
         let range = self.range(copy);
+        if self.looks_half_erased(copy).await {
+            self.slot_mut(copy).spoil();
+            return;
+        }
         let Self { flash, a, b, buffer } = self;
         let slot = match copy {
             Copy::A => a,
             Copy::B => b,
         };
-        (slot.len, slot.damaged) = (0, true);
+        slot.spoil();
         let Ok(config) = MapConfig::try_new(range) else { return };
         let mut map = MapStorage::<u8, _, _>::new(flash, config, Cache::new_uncached());
         match map.fetch_item::<&[u8]>(buffer, &key.number()).await {
@@ -121,6 +136,9 @@ impl<F: NorFlash> Logs<F> {
 
     /// Appends what is in the slot of `from` to the log of `to`. An empty value removes the record.
     pub(super) async fn append(&mut self, from: Copy, to: Copy, key: Key) -> Result<(), StoreError> {
+        if self.looks_half_erased(to).await {
+            return Err(StoreError::Flash);
+        }
         let range = self.range(to);
         let Self { flash, a, b, buffer } = self;
         let value = match from {
@@ -135,9 +153,26 @@ impl<F: NorFlash> Logs<F> {
         map.store_item(buffer, &key.number(), &value).await.map_err(|_| StoreError::Flash)
     }
 
-    /// Whether a copy's log is between two states, as a cut while a page was opened, closed, erased or written to leaves
-    /// it. Such a log may be another tomorrow: the markers of its pages may read either way, to repair itself it erases a
-    /// page whose records it takes to be in another, and behind half a record it may see nothing of what came later.
+    /// Whether a page of a copy is marked as full and not as begun, by half the bits of the first bytes. The log erases
+    /// such a page as soon as it comes upon it, if only to read; were it in both copies, the board would be blank.
+    async fn looks_half_erased(&mut self, copy: Copy) -> bool {
+        for page in self.range(copy).step_by(F::ERASE_SIZE) {
+            let mut marked = [true; 2];
+            for (marked, at) in marked.iter_mut().zip([0, F::ERASE_SIZE - F::READ_SIZE]) {
+                let at = usize::try_from(page).unwrap_or(usize::MAX).saturating_add(at);
+                let Ok(bytes) = self.read(at, F::READ_SIZE).await else { return true };
+                *marked = bytes.iter().map(|byte| byte.count_zeros()).sum::<u32>() >= 4;
+            }
+            if marked == [false, true] {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Whether a copy's log is between two states, as a cut while a page was opened, closed or erased leaves it. Such a log
+    /// may be another tomorrow, since the markers of its pages may read either way; and to repair itself it erases a page
+    /// whose records it takes to be in another.
     pub(super) async fn is_unsettled(&mut self, copy: Copy) -> Result<bool, StoreError> {
         let range = self.range(copy);
         let size = u32::try_from(F::ERASE_SIZE).map_err(|_| StoreError::Flash)?;
@@ -149,8 +184,7 @@ impl<F: NorFlash> Logs<F> {
             let settled = match (begun, full) {
                 (Some(false), Some(false)) => self.is_erased(page..page.saturating_add(size)).await,
                 // The page behind the one that is being filled is kept erased.
-                (Some(true), Some(true)) => !filling,
-                (Some(true), Some(false)) => !filling && self.is_clean(page).await?,
+                (Some(true), Some(_)) => !filling,
                 _ => false,
             };
             if !settled {
@@ -160,6 +194,16 @@ impl<F: NorFlash> Logs<F> {
             let _ = first.get_or_insert(begun);
         }
         Ok(filling && first == Some(Some(true)))
+    }
+
+    /// Whether there is half a record in the page that a copy is filling.
+    pub(super) async fn is_torn(&mut self, copy: Copy) -> Result<bool, StoreError> {
+        for page in self.range(copy).step_by(F::ERASE_SIZE) {
+            if self.is_filling(page).await? {
+                return Ok(!self.is_clean(page).await?);
+            }
+        }
+        Ok(false)
     }
 
     /// Whether what is written in a page are whole records up to one place, and nothing behind it.

@@ -83,7 +83,7 @@ fn found<F: Part>(chip: Chip, noise: u64, context: &str) -> (Model, Store<F>) {
         Boot::Gate(found, memory) => {
             let variant = found.gate.keys.id;
             assert_eq!(found, provisioning(variant), "{context}: half of one provisioning and half of another");
-            assert!(memory.storable, "{context}");
+            assert!(memory.storable, "{context}: it could not be mended");
             let marks = (0..memory.marks.len())
                 .map(|n| trusted(&memory, n).unwrap_or_else(|| panic!("{context}: channel {n} is lost")))
                 .collect();
