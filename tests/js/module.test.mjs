@@ -390,9 +390,12 @@ describe("a wrong input throws an Error with code and field", () => {
 describe("the package", () => {
   it("exports the calls, the initialiser and nothing else", () => {
     assert.deepEqual(exported.toSorted(), [
+      "Story",
       "check",
       "default",
       "initSync",
+      "parseDrift",
+      "parseDuration",
       "plan",
       "presets",
       "quorum",
