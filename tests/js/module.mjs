@@ -11,7 +11,7 @@ const built = await import(new URL("fencegate.js", PACKAGE)).catch((cause) => {
 });
 await built.default({ module_or_path: await readFile(new URL("fencegate_bg.wasm", PACKAGE)) });
 
-export const { window: leaseWindow, plan, size, redlock, quorum, presets, check, parseDuration, parseDrift, Story } = built;
+export const { window: leaseWindow, plan, size, redlock, quorum, presets, check, chain, parseDuration, parseDrift, Story } = built;
 /** The ready-made stories that the package carries. */
 export const scenarios = JSON.parse(await readFile(new URL("scenarios.json", PACKAGE), "utf8"));
 

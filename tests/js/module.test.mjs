@@ -391,6 +391,7 @@ describe("the package", () => {
   it("exports the calls, the initialiser and nothing else", () => {
     assert.deepEqual(exported.toSorted(), [
       "Story",
+      "chain",
       "check",
       "default",
       "initSync",

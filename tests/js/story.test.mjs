@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { describe, it } from "node:test";
-import { PACKAGE, parseDrift, parseDuration, scenarios, Story } from "./module.mjs";
+import { chain, PACKAGE, parseDrift, parseDuration, scenarios, Story } from "./module.mjs";
 
 /** A story told to its end. */
 function tell(scenario) {
@@ -217,6 +217,20 @@ describe("what is typed", () => {
     assert.throws(() => parseDuration("1s", "sideways"), { code: "not_a_word", field: "round" });
     assert.throws(() => parseDrift("1s", "holder"), { code: "not_a_drift", field: "holder" });
     assert.throws(() => parseDrift(5), { code: "not_text" });
+  });
+});
+
+describe("a chain of time-outs", () => {
+  it("adds up, and something travels meanwhile", () => {
+    assert.deepEqual(chain({ parts_us: [500_000, 250_000n, 1], speed_mm_s: 1_500 }), { total_us: 750_001, travel_um: 1_125_002 });
+    assert.deepEqual(chain({ parts_us: [] }), { total_us: 0, travel_um: 0 });
+  });
+
+  it("is refused where it does not fit, and the field named", () => {
+    assert.throws(() => chain({}), { code: "missing", field: "parts_us" });
+    assert.throws(() => chain({ parts_us: [2n ** 64n - 1n, 1] }), { code: "out_of_range", field: "parts_us" });
+    assert.throws(() => chain({ parts_us: [2n ** 63n], speed_mm_s: 2 }), { code: "out_of_range", field: "speed_mm_s" });
+    assert.throws(() => chain({ parts_us: ["1s"] }), { code: "not_an_integer", field: "parts_us" });
   });
 });
 

@@ -12,11 +12,11 @@ use fencegate::{
     WindowInput, parse_drift, parse_duration,
 };
 use fields::Fields;
-use js_sys::Error;
+use js_sys::{Array, Error};
 use serde::Serialize;
 pub use story::Story;
-use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
+use wasm_bindgen::{JsCast, JsValue};
 use wrong::Wrong;
 
 /// The declarations that editors and `tsc` see; a test holds their fields against what the functions return.
@@ -93,6 +93,26 @@ pub fn presets() -> Result<JsValue, Error> {
 pub fn check(system: &JsValue, values: &JsValue) -> Result<JsValue, Error> {
     let check = config::read(system, values)?.check().map_err(Wrong::from)?;
     output::plain(&check)
+}
+
+/// What a chain of time-outs adds up to, and how far something travels meanwhile.
+///
+/// # Errors
+/// A JavaScript `Error` with `code` and `field` for an input that is wrong.
+#[wasm_bindgen(skip_typescript)]
+pub fn chain(input: &JsValue) -> Result<JsValue, Error> {
+    let fields = Fields::of("input", input, &["parts_us", "speed_mm_s"])?;
+    let parts =
+        fields.get("parts_us").and_then(|parts| parts.dyn_ref::<Array>()).ok_or_else(|| Wrong::missing("parts_us"))?;
+    let mut total = Duration::ZERO;
+    for part in parts.iter() {
+        let part = Duration::from_micros(fields::whole("parts_us", &part)?);
+        total = total.checked_add(part).ok_or_else(|| Wrong::beyond_64_bits("parts_us"))?;
+    }
+    let speed = fields.whole("speed_mm_s")?.unwrap_or(0);
+    // µs · mm/s = nm; up to whole micrometres.
+    let travel = total.as_micros().checked_mul(speed).ok_or_else(|| Wrong::beyond_64_bits("speed_mm_s"))?;
+    Ok(output::Plain::new().whole("total_us", total.as_micros()).whole("travel_um", travel.div_ceil(1_000)).done())
 }
 
 /// A duration as it is typed, in whole microseconds; what lies between two of them goes `down` or `up`. Where it is wrong,

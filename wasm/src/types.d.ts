@@ -408,6 +408,28 @@ export function parseDuration(text: string, round: "down" | "up", field?: string
  */
 export function parseDrift(text: string, field?: string): Whole;
 
+/** Time-outs one after the other, and something that moves meanwhile. */
+export interface ChainInput {
+    /** Each of them, in µs. */
+    parts_us: Whole[];
+    /** How fast it moves, in mm/s; 0 if left out. */
+    speed_mm_s?: Whole | undefined;
+}
+
+/** What they come to. */
+export interface Chain {
+    /** Their sum, in µs. */
+    total_us: Whole;
+    /** ⌈sum · speed⌉, in µm. */
+    travel_um: Whole;
+}
+
+/**
+ * What a chain of time-outs adds up to, and how far something travels meanwhile.
+ * @throws {InputError}
+ */
+export function chain(input: ChainInput): Chain;
+
 /** One of those who want the lease, and what it writes under it. */
 export interface StoryWorker {
     /** 1 to 16 printable ASCII characters, as every holder's. */

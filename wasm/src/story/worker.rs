@@ -258,6 +258,10 @@ impl World {
                 } else {
                     holder.granted(now, request, stamp, Some(ttl));
                     let is = holder.stamp() == Some(stamp);
+                    if self.workers[who].finished {
+                        // It had asked before its last write was done.
+                        self.workers[who].holder.hand_over(now, NEVER);
+                    }
                     let words = if is {
                         format!("has the lease, with token {}", stamp.token)
                     } else {
