@@ -1,5 +1,6 @@
 //! Reading a plain object: every field by its contract name, and nothing that is not in the contract.
 
+use crate::names::name;
 use crate::wrong::Wrong;
 use fencegate::{Drift, Duration, Start};
 use js_sys::{Array, BigInt, Number, Object, Reflect, Symbol};
@@ -22,9 +23,9 @@ impl Fields {
         let mut fields = Vec::new();
         for entry in Object::entries(input.unchecked_ref()).iter() {
             let entry: Array = entry.unchecked_into();
-            let (key, value) = (entry.get(0).as_string().unwrap_or_default(), entry.get(1));
-            match known.iter().find(|name| **name == key) {
-                None => return Err(Wrong::unknown_field(key, known)),
+            let (key, value) = (entry.get(0), entry.get(1));
+            match known.iter().find(|known| name(known) == key) {
+                None => return Err(Wrong::unknown_field(key.as_string().unwrap_or_default(), known)),
                 Some(_) if value.is_undefined() => {}
                 Some(name) => fields.push((*name, value)),
             }

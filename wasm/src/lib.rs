@@ -3,6 +3,7 @@
 
 mod config;
 mod fields;
+mod names;
 mod output;
 mod story;
 mod wrong;

@@ -2,6 +2,7 @@
 
 mod serializer;
 
+use crate::names::name;
 use js_sys::{BigInt, Error, Number, Object, Reflect};
 use serde::Serialize;
 use wasm_bindgen::JsValue;
@@ -19,29 +20,29 @@ impl Plain {
         Self(Object::new())
     }
 
-    pub(crate) fn set(self, field: &str, value: impl Into<JsValue>) -> Self {
-        self.put(field, &value.into());
+    pub(crate) fn set(self, field: &'static str, value: impl Into<JsValue>) -> Self {
+        self.put(&name(field), &value.into());
         self
     }
 
-    fn put(&self, field: &str, value: &JsValue) {
+    fn put(&self, field: &JsValue, value: &JsValue) {
         // Fails only for a frozen or sealed object, which one made by `new` is not.
-        let _ = Reflect::set(&self.0, &field.into(), value);
+        let _ = Reflect::set(&self.0, field, value);
     }
 
-    pub(crate) fn text(self, field: &str, text: &str) -> Self {
+    pub(crate) fn text(self, field: &'static str, text: &str) -> Self {
         self.set(field, text)
     }
 
-    pub(crate) fn flag(self, field: &str, yes: bool) -> Self {
+    pub(crate) fn flag(self, field: &'static str, yes: bool) -> Self {
         self.set(field, yes)
     }
 
-    pub(crate) fn whole(self, field: &str, whole: u64) -> Self {
+    pub(crate) fn whole(self, field: &'static str, whole: u64) -> Self {
         self.set(field, number(whole))
     }
 
-    pub(crate) fn maybe(self, field: &str, whole: Option<u64>) -> Self {
+    pub(crate) fn maybe(self, field: &'static str, whole: Option<u64>) -> Self {
         self.set(field, whole.map_or(JsValue::NULL, number))
     }
 

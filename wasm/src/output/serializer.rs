@@ -4,6 +4,7 @@
 //! wants a number while it is exact and a `BigInt` beyond. What no answer has is an error and not a guess.
 
 use super::{Plain, number};
+use crate::names::name;
 use js_sys::Array;
 use serde::ser::{Error, Impossible, Serialize, SerializeMap, SerializeSeq, SerializeStruct, Serializer};
 use std::fmt;
@@ -33,7 +34,7 @@ type Answer = Result<JsValue, Unknown>;
 pub(crate) struct Js;
 
 /// An object under way, and the key that waits for its value.
-pub(crate) struct Fields(Plain, String);
+pub(crate) struct Fields(Plain, JsValue);
 
 /// A list under way.
 pub(crate) struct Items(Array);
@@ -115,7 +116,7 @@ impl Serializer for Js {
     }
 
     fn serialize_unit_variant(self, _: &'static str, _: u32, variant: &'static str) -> Answer {
-        Ok(variant.into())
+        Ok(name(variant))
     }
 
     fn serialize_newtype_struct<T: Serialize + ?Sized>(self, _: &'static str, value: &T) -> Answer {
@@ -155,7 +156,7 @@ impl Serializer for Js {
     }
 
     fn serialize_map(self, _: Option<usize>) -> Result<Fields, Unknown> {
-        Ok(Fields(Plain::new(), String::new()))
+        Ok(Fields(Plain::new(), JsValue::UNDEFINED))
     }
 
     fn serialize_struct(self, _: &'static str, _: usize) -> Result<Fields, Unknown> {
@@ -178,7 +179,7 @@ impl SerializeStruct for Fields {
     type Error = Unknown;
 
     fn serialize_field<T: Serialize + ?Sized>(&mut self, field: &'static str, value: &T) -> Result<(), Unknown> {
-        self.0.put(field, &value.serialize(Js)?);
+        self.0.put(&name(field), &value.serialize(Js)?);
         Ok(())
     }
 
@@ -192,7 +193,7 @@ impl SerializeMap for Fields {
     type Error = Unknown;
 
     fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), Unknown> {
-        self.1 = key.serialize(Js)?.as_string().unwrap_or_default();
+        self.1 = key.serialize(Js)?;
         Ok(())
     }
 
