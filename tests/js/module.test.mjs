@@ -412,6 +412,14 @@ describe("the package", () => {
     for (const file of [manifest.module, manifest.types, ...manifest.files]) await readFile(new URL(file, PACKAGE));
   });
 
+  it("is packed clean: what it declares, its README and its licences, and nothing else", async () => {
+    const { stdout } = await promisify(execFile)("npm", ["pack", "--dry-run", "--json", "--offline"], { cwd: packageFolder });
+    const [{ files }] = JSON.parse(stdout);
+    const manifest = JSON.parse(await readFile(new URL("package.json", PACKAGE), "utf8"));
+    const expected = [...manifest.files, "package.json", "README.md"];
+    assert.deepEqual(files.map(({ path }) => path).toSorted(), expected.toSorted());
+  });
+
   it("declares exactly the fields that the calls return", async () => {
     const types = await readFile(new URL("fencegate.d.ts", PACKAGE), "utf8");
     const fieldsOf = (name) => {

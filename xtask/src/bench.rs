@@ -6,6 +6,7 @@
 mod bare;
 mod host;
 mod shipped;
+mod web;
 
 use anyhow::{Context, Result};
 use std::fs;
@@ -25,6 +26,8 @@ pub enum Part {
     Host,
     /// The audit of a long log.
     Audit,
+    /// The module and the page.
+    Web,
 }
 
 impl Part {
@@ -35,6 +38,7 @@ impl Part {
             Self::Bare => "bare",
             Self::Host => "host",
             Self::Audit => "audit",
+            Self::Web => "web",
         }
     }
 }
@@ -47,6 +51,7 @@ pub fn run(root: &Path, parts: &[Part]) -> Result<()> {
             Part::Bare => bare::measure(root),
             Part::Host => host::decisions(root),
             Part::Audit => host::audit(root),
+            Part::Web => web::measure(root),
         }?;
         println!("{table}");
         let file = root.join(RECORD);

@@ -22,6 +22,9 @@ const FILES: [&str; 4] = ["fencegate.js", "fencegate.d.ts", "fencegate_bg.wasm",
 /// Ready-made stories, as they lie in the crate's folder.
 const SCENARIOS: &str = "scenarios.json";
 
+/// npm takes along a `LICENSE` by itself, and these only where they are named.
+const LICENCES: [&str; 2] = ["LICENSE-MIT", "LICENSE-APACHE"];
+
 /// What the stable compiler's wasm uses beyond the first version; `wasm-opt` refuses to read what it is not told of.
 const FEATURES: [&str; 6] = [
     "--enable-bulk-memory",
@@ -94,7 +97,7 @@ fn describe(root: &Path, pkg: &Path) -> anyhow::Result<()> {
     fs::write(pkg.join("package.json"), serde_json::to_string_pretty(&manifest)? + "\n")?;
     fs::copy(root.join("wasm/README.md"), pkg.join("README.md")).context("cannot copy the README")?;
     fs::copy(root.join("wasm").join(SCENARIOS), pkg.join(SCENARIOS)).context("cannot copy the scenarios")?;
-    for licence in ["LICENSE-MIT", "LICENSE-APACHE"] {
+    for licence in LICENCES {
         if root.join(licence).is_file() {
             fs::copy(root.join(licence), pkg.join(licence))?;
         }
@@ -103,7 +106,7 @@ fn describe(root: &Path, pkg: &Path) -> anyhow::Result<()> {
 }
 
 fn package_json(of_crate: &Value) -> Value {
-    let files: Vec<_> = FILES.into_iter().chain([SCENARIOS]).collect();
+    let files: Vec<_> = FILES.into_iter().chain([SCENARIOS]).chain(LICENCES).collect();
     json!({
         "name": NAME,
         "version": of_crate["version"],

@@ -1,6 +1,6 @@
 // What is asked for: the purpose first, then the lease and its clocks.
 
-import { useState } from "preact/hooks";
+import { useMemo, useRef, useState } from "preact/hooks";
 import { drift as driftWords, duration, length, typedDrift } from "../model/format";
 import { attempt, big, presets, Problem, readCount, readDrift, readDuration } from "../model/module";
 import { chain } from "fencegate";
@@ -17,7 +17,11 @@ interface Props {
 
 export function SizeForm({ state, set, problems }: Props) {
   const [ours, setOurs] = useState<string>();
-  const put = (change: Partial<SizeState>) => set({ ...state, ...change });
+  const latest = useRef({ state, set });
+  latest.current = { state, set };
+  const put = (change: Partial<SizeState>) => latest.current.set({ ...latest.current.state, ...change });
+  // Two long lists, which most entries do not concern.
+  const clocks = useMemo(() => <Clocks state={state} put={put} problems={problems} />, [state.holder, state.coordinator, problems["holder"], problems["coordinator"], problems["drift"]]);
   const field = (id: keyof SizeState) => ({
     id,
     value: state[id],
@@ -76,7 +80,7 @@ export function SizeForm({ state, set, problems }: Props) {
       {state.from === "ttl" && <Field {...field("ttl")} label="TTL" steps={TIMES} hint={<>T, as the coordinator grants it: <code>10s</code>, <code>1m30s</code></>} />}
       <Field {...field("work")} label="Work" steps={WORK_TIMES} optional hint="W, from the last check of the lease until the effect is over" />
       <Field {...field("rtt")} label="Round trip" steps={SHORT_TIMES} optional hint="d, the worst of an acquire or renew call" />
-      <Clocks state={state} put={put} problems={problems} />
+      {clocks}
       {state.from === "ttl" && (
         <Choice
           name="start"

@@ -32,6 +32,21 @@ export function Plots({ answer, over, setOver }: { answer: Answer; over: "drift"
   const rested = useRested(answer, 120);
   const left = useMemo(() => windows(rested, over), [rested, over]);
   const right = useMemo(() => sizes(rested), [rested]);
+  const turn = useRef(setOver);
+  turn.current = setOver;
+  // The tables are long: they are gone through again only when there is something new in them.
+  return useMemo(() => <Both {...{ left, right, over, rested }} setOver={(to) => turn.current(to)} />, [left, right, over, rested]);
+}
+
+interface BothProps {
+  left: Point[];
+  right: Point[];
+  over: "drift" | "rtt";
+  rested: Answer;
+  setOver: (over: "drift" | "rtt") => void;
+}
+
+function Both({ left, right, over, rested, setOver }: BothProps) {
   return (
     <section class="plots" aria-label="Trades">
       <div class="plot-box">
@@ -141,7 +156,7 @@ function Plot({ name, points, unit, xLabel, series }: PlotProps) {
         axes: [
           { ...axis, values: tick(unit), splits: splits(unit === duration ? ROUND_TIMES : TEN, width < 420 ? 4 : 8) },
           { ...axis, values: tick(duration), size: 58, splits: logarithmic ? splits(ROUND_TIMES, 8) : linear },
-          ...(hourly ? [{ ...axis, scale: "hour", side: 1 as const, values: tick(grouped), size: 58, splits: splits(TEN, 8), grid: { show: false } }] : []),
+          ...(hourly ? [{ ...axis, scale: "hour", side: 1 as const, values: tick(grouped), size: 76, splits: splits(TEN, 8), grid: { show: false } }] : []),
         ],
         series: [{}, ...series.map((one) => ({ label: one.label, stroke: colour(one.colour), width: 2, scale: one.hourly ? "hour" : "y", points: { show: false }, ...(one.dash ? { dash: one.dash } : {}) }))],
       },

@@ -18,11 +18,18 @@ export function useWidth<E extends Element>(least: number) {
 }
 
 let context: CanvasRenderingContext2D | null | undefined;
+const widths = new Map<string, number>();
 
-/** How wide words are in the picture's font. */
+/** How wide words are in the picture's font. To ask for that font is to have the page laid out: so once, not each time. */
 export function measure(words: string): number {
-  context ??= document.createElement("canvas").getContext("2d");
-  if (!context) return words.length * 7;
-  context.font = `600 13px ${getComputedStyle(document.body).fontFamily}`;
-  return context.measureText(words).width;
+  const known = widths.get(words);
+  if (known !== undefined) return known;
+  if (context === undefined) {
+    context = document.createElement("canvas").getContext("2d");
+    if (context) context.font = `600 13px ${getComputedStyle(document.body).fontFamily}`;
+  }
+  const width = context?.measureText(words).width ?? words.length * 7;
+  if (widths.size > 2_000) widths.clear();
+  widths.set(words, width);
+  return width;
 }
