@@ -15,6 +15,8 @@ interface Stretch {
   to: bigint;
   cls: string;
   words: string;
+  /** As far as nothing lies over it. */
+  free?: bigint;
 }
 
 export function Timeline({ tale, at }: { tale: Tale; at: bigint }) {
@@ -78,7 +80,8 @@ const LOUD = new Set(["write", "raise", "acquire", "granted"]);
 
 function Bar({ part, time, y }: { part: Stretch; time: Scale; y: number }) {
   const [from, width] = [time.x(part.from), Math.max(time.x(part.to) - time.x(part.from), 1)];
-  const words = [part.words, part.words.replace(/^\D+/, "")].find((text) => text && measure(text) + 12 < width);
+  const room = part.free === undefined ? width : time.x(part.free) - from;
+  const words = [part.words, part.words.replace(/^\D+/, "")].find((text) => text && measure(text) + 12 < room);
   // What lies over another bar leaves that bar's words free, at its left.
   const over = /frozen|hung|dead/.test(part.cls);
   return (
@@ -118,7 +121,8 @@ function stretches(tale: Tale, who: number): Stretch[] {
     if (doing === "frozen" || doing === "hung" || doing === "dead") return { cls: doing, words: doing };
     return undefined;
   });
-  return [...window, ...state];
+  const free = ({ from, to }: Stretch) => state.find((over) => over.from >= from && over.from < to)?.from;
+  return [...window.map((part) => ({ ...part, free: free(part) ?? part.to })), ...state];
 }
 
 function leases(tale: Tale): Stretch[] {
