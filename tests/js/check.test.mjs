@@ -12,7 +12,7 @@ const REQUIRED = { redlock: { ttl: "30s" }, shedlock: { lock_at_most_for: "30s" 
 
 /** Configurations that break a rule, and what the corrected one says in the system's own format. */
 const BROKEN = {
-  redlock: [{ ttl: "10s", granted: "2" }, /new Redlock[\s\S]*10000/],
+  redlock: [{ ttl: "10s", granted: "2", drift_factor: "5000ppm" }, /driftFactor: 0\.005[\s\S]*10000/],
   etcd: [{ ttl: "1.5s" }, /WithTTL\(60\)/],
   chubby: [{ lease: "0s" }, /lease 12s/],
   patroni: [{ loop_wait: "11s" }, /ttl: 30\nloop_wait: 10\nretry_timeout: 10/],

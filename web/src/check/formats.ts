@@ -1,8 +1,9 @@
-// A configuration in its system's own format. Times go over exactly: in the largest of the system's units that holds them.
+// A configuration in its system's own format and units. Where a system counts in milliseconds, what lies between two of
+// them goes up: a lease that is longer at the coordinator than it was planned with is the safe side.
 
 import type { Preset } from "fencegate";
-import { Problem, readDuration } from "../model/module";
-import { inSeconds } from "../model/format";
+import { Problem, readDrift, readDuration } from "../model/module";
+import { inOnes, inSeconds } from "../model/format";
 import { rustNumber } from "../model/question";
 import type { Values } from "./correct";
 
@@ -54,7 +55,7 @@ export function configuration(preset: Preset, values: Values): { title: string; 
     case "redlock":
       return {
         title: "Redlock, node-redlock",
-        text: [`// ${text("nodes") || "5"} independent Redis nodes`, `const redlock = new Redlock(clients, { driftFactor: ${text("drift_factor").replace(/%$/, "")} / 100 });`, `const lock = await redlock.acquire(["job"], ${ms("ttl")});`].join("\n"),
+        text: [`// ${text("nodes") || "5"} independent Redis nodes`, `const redlock = new Redlock(clients, { driftFactor: ${factor(text("drift_factor"))} });`, `const lock = await redlock.acquire(["job"], ${ms("ttl")});`].join("\n"),
       };
     case "consul":
       return {
@@ -83,6 +84,12 @@ export function configuration(preset: Preset, values: Values): { title: string; 
     default:
       return { title: preset.system, text: Object.keys(preset.defaults).map((key) => `${key} = ${text(key)}`).join("\n") };
   }
+}
+
+/** A part of one, as node-redlock takes it. */
+function factor(text: string): string {
+  const read = readDrift(text, "drift_factor");
+  return read instanceof Problem ? text : inOnes(read);
 }
 
 function goDuration(us: bigint): string {

@@ -88,6 +88,11 @@ export function CheckView({ state, set }: { state: CheckState; set: (state: Chec
         )}
         {shown && <Results {...shown} state={state} />}
       </div>
+      {shown && !problem && (
+        <p class="strip" aria-hidden="true">
+          {state.system} <strong class={shown.found.ok ? "good" : "bad"}>{shown.found.ok ? "its rules hold" : "a rule is broken"}</strong>
+        </p>
+      )}
     </div>
   );
 }

@@ -64,5 +64,8 @@ export function typedDuration(us: bigint): string {
   return us >= 1_000n ? `${decimal(us, 3)}ms` : us === 0n ? "0s" : `${us}us`;
 }
 
+/** 10000000 ppb → "0.01". */
+export const inOnes = (ppb: bigint): string => decimal(ppb, 9);
+
 /** 1500000 → "1.5". */
 export const inSeconds = (us: bigint): string => decimal(us, 6);

@@ -260,7 +260,7 @@ function Stage({ tale, state, put, title }: StageProps) {
       </div>
       <section class="copies" aria-label="To take along">
         <Copy id="javascript" title="In JavaScript" text={`import init, { Story } from "fencegate";\n\nawait init();\nconst story = new Story(${toJson(tale.scenario)});\nfor (let event; (event = story.step()); ) console.log(event.at_us, event.who, event.words);`} />
-        <Copy id="command" title="The same against emulated firmware" text={`cargo xtask demo --fencing ${state.fencing}`} />
+        <Copy id="command" title="A late command against emulated firmware" text={`cargo xtask demo --fencing ${state.fencing}`} />
       </section>
     </>
   );
