@@ -124,7 +124,7 @@ function Clocks({ state, put, problems }: PartProps) {
     const chosen = [picked[id], all.find((at) => clocks[at]?.clock.startsWith("Linux")), all[0]].find((at) => at !== undefined && same(at)) ?? -1;
     const source = clocks[chosen];
     return (
-      <Field id={id} label={label} value={state[id]} onInput={(value) => put({ [id]: value })} problem={problems[id]} steps={DRIFTS}>
+      <Field id={id} label={label} value={state[id]} onInput={(value) => put({ [id]: value })} problem={problems[id]} shared={problems["drift"] && "drift-error"} steps={DRIFTS}>
         <select
           aria-label={`${label}: a known one`}
           value={String(chosen)}

@@ -1,6 +1,7 @@
 // The verdicts in words: what breaks first, and what to change. Every figure in them is the module's.
 
-import { big } from "../model/module";
+import { size } from "fencegate";
+import { attempt, big, Problem } from "../model/module";
 import { duration, grouped } from "../model/format";
 import type { Answer } from "../model/question";
 import type { SizeState } from "../state/state";
@@ -22,7 +23,9 @@ export function verdicts(answer: Answer, typed: SizeState): Verdict[] {
   }
   if (big(plan.work_deadline_us) === 0n && work > 0n) {
     const renewed = plan.sustainable && plan.renewals_in_window !== 0;
-    add("bad", "The work breaks first", `Work of ${duration(work)} does not fit a window of ${duration(window)}: no permit for it can ever be given. ${renewed ? "Renewal does not help an action that cannot be checked in between: cut the work into steps that check again, or" : "Cut it into steps, or"} take the TTL that fits it (“From the work”).`);
+    const sized = attempt(() => size(answer.sizeInput));
+    const least = sized instanceof Problem || sized.ttl_us === null ? "no TTL carries it whole with these clocks and heartbeats" : `carried whole it needs a TTL of at least ${duration(big(sized.ttl_us))}`;
+    add("bad", "The work breaks first", `Work of ${duration(work)} does not fit a window of ${duration(window)}: no permit for it can ever be given. ${renewed ? "Renewal does not help an action that cannot be checked in between: cut" : "Cut"} the work into steps of less than ${duration(window)} that check the lease again and renew in between; ${least}.`);
   }
   if (!plan.sustainable) {
     add("bad", "Heartbeats cannot keep up", `Every answer comes after cancellation: a round trip of ${duration(rtt)} is a third of the TTL or more. Lengthen the TTL or shorten the round trip.`);

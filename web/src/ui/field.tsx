@@ -15,6 +15,8 @@ interface FieldProps {
   optional?: boolean;
   /** What holds where nothing is typed. */
   placeholder?: string | undefined;
+  /** The element with a sentence about this field and another together. */
+  shared?: string | undefined;
   children?: ComponentChildren;
 }
 
@@ -24,8 +26,8 @@ export const WORK_TIMES = ["0s", ...TIMES.slice(3)];
 export const DRIFTS = "0ppm 1ppm 2ppm 5ppm 10ppm 20ppm 50ppm 100ppm 200ppm 500ppm 1000ppm 2000ppm 5000ppm 1% 2% 5% 8.3333334% 10% 20% 46.875%".split(" ");
 export const COUNTS = "0 1 2 3 4 5 6 7 8 9 10 12 15 20".split(" ");
 
-export function Field({ id, label, value, onInput, hint, problem, steps, optional, placeholder, children }: FieldProps) {
-  const described = [hint && `${id}-hint`, `${id}-error`].filter(Boolean).join(" ");
+export function Field({ id, label, value, onInput, hint, problem, steps, optional, placeholder, shared, children }: FieldProps) {
+  const described = [hint && `${id}-hint`, `${id}-error`, shared].filter(Boolean).join(" ");
   return (
     <div class="field">
       <label for={id}>
@@ -40,7 +42,7 @@ export function Field({ id, label, value, onInput, hint, problem, steps, optiona
           autocomplete="off"
           autocapitalize="off"
           spellcheck={false}
-          aria-invalid={problem ? "true" : "false"}
+          aria-invalid={problem || shared ? "true" : "false"}
           aria-describedby={described}
           onInput={(event) => onInput(event.currentTarget.value)}
         />
