@@ -55,7 +55,14 @@ function plain({ ttl_us: t, drift_ppb: ppb, rtt_us: d, attempts: n, work_us: w, 
 }
 
 function calls() {
-  const input = { ttl_us: 10_000_000n, drift_ppb: 1_000_000n, rtt_us: 50_000n, attempts: 5n, work_us: 2_000_000n, poll_us: 1_000_000n };
+  const input = {
+    ttl_us: 10_000_000n,
+    drift_ppb: 1_000_000n,
+    rtt_us: 50_000n,
+    attempts: 5n,
+    work_us: 2_000_000n,
+    poll_us: 1_000_000n,
+  };
   const [ours, theirs] = [plan(input), plain(input)];
   for (const [field, value] of Object.entries(theirs)) assert.equal(String(ours[field]), String(value), field);
   const time = (call) => {
@@ -115,7 +122,9 @@ async function browser() {
   await server.close();
 }
 
-const page = (await readdir(DIST, { recursive: true, withFileTypes: true })).filter((entry) => entry.isFile()).map((entry) => `${entry.parentPath}/${entry.name}`);
+const page = (await readdir(DIST, { recursive: true, withFileTypes: true }))
+  .filter((entry) => entry.isFile())
+  .map((entry) => `${entry.parentPath}/${entry.name}`);
 row("module `.wasm`, bytes raw / gzip / brotli", await bytes([new URL("fencegate_bg.wasm", PACKAGE)]));
 row("everything that the page consists of, bytes raw / gzip / brotli", await bytes(page));
 row("of that scripts and style, bytes raw / gzip / brotli", await bytes(page.filter((file) => /\.(js|css)$/.test(file))));

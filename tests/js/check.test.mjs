@@ -26,34 +26,47 @@ const BROKEN = {
 
 describe("every system", AT_ONCE, () => {
   for (const { system, defaults, token, sources } of systems) {
-    story(`${system}: its own parameters, the module's findings, its token and its sources`, `#check?check.system=${system}`, async (page) => {
-      const found = check(system, { ...REQUIRED[system], drift: "1000ppm", rtt: "5ms" });
-      assert.deepEqual(await page.locator(".settings code").evaluateAll((all) => all.map((code) => code.textContent).filter((text) => /^[a-z_]+$/.test(text))), Object.keys(defaults));
-      assert.match(await page.locator("#verdict").textContent(), found.ok ? /hold/ : /broken/);
-      const messages = await page.locator("#findings").innerText();
-      for (const { message } of found.findings) assert.ok(messages.includes(message), message);
-      if (token) assert.ok(messages.toLowerCase().includes(token.toLowerCase()));
-      assert.deepEqual(await page.locator(".sources li").allTextContents(), sources);
-      const words = (await page.locator("#command").textContent()).split(" ").slice(1);
-      assert.deepEqual(found, command(...words).answer);
-      assert.deepEqual(JSON.parse((await saved(page, "JSON")).content), found);
-      assert.ok((await page.locator("#configuration").textContent()).length > 20);
-      assert.match(await page.locator("#snippet").textContent(), token && found.plan ? /Plan::for_ttl/ : /Plan|fence/);
-      await assertNothingStrange(page);
-    });
+    story(
+      `${system}: its own parameters, the module's findings, its token and its sources`,
+      `#check?check.system=${system}`,
+      async (page) => {
+        const found = check(system, { ...REQUIRED[system], drift: "1000ppm", rtt: "5ms" });
+        assert.deepEqual(
+          await page
+            .locator(".settings code")
+            .evaluateAll((all) => all.map((code) => code.textContent).filter((text) => /^[a-z_]+$/.test(text))),
+          Object.keys(defaults),
+        );
+        assert.match(await page.locator("#verdict").textContent(), found.ok ? /hold/ : /broken/);
+        const messages = await page.locator("#findings").innerText();
+        for (const { message } of found.findings) assert.ok(messages.includes(message), message);
+        if (token) assert.ok(messages.toLowerCase().includes(token.toLowerCase()));
+        assert.deepEqual(await page.locator(".sources li").allTextContents(), sources);
+        const words = (await page.locator("#command").textContent()).split(" ").slice(1);
+        assert.deepEqual(found, command(...words).answer);
+        assert.deepEqual(JSON.parse((await saved(page, "JSON")).content), found);
+        assert.ok((await page.locator("#configuration").textContent()).length > 20);
+        assert.match(await page.locator("#snippet").textContent(), token && found.plan ? /Plan::for_ttl/ : /Plan|fence/);
+        await assertNothingStrange(page);
+      },
+    );
   }
 
   for (const [system, [values, configuration]] of Object.entries(BROKEN)) {
-    story(`${system}: a broken rule, and the corrected configuration in its own format`, `#check?check.system=${system}`, async (page) => {
-      for (const [key, value] of Object.entries(values)) await page.locator(`#${key}`).fill(value);
-      const found = check(system, { ...REQUIRED[system], ...values });
-      assert.equal(found.ok, false);
-      assert.match(await page.locator("#verdict").textContent(), /broken/);
-      const messages = await page.locator("#findings").innerText();
-      for (const { rule, message } of found.findings) assert.ok(messages.includes(message) && messages.includes(rule));
-      assert.match(await page.locator("#configuration").textContent(), configuration);
-      assert.match(await page.locator("#corrected").textContent(), /every rule holds/);
-    });
+    story(
+      `${system}: a broken rule, and the corrected configuration in its own format`,
+      `#check?check.system=${system}`,
+      async (page) => {
+        for (const [key, value] of Object.entries(values)) await page.locator(`#${key}`).fill(value);
+        const found = check(system, { ...REQUIRED[system], ...values });
+        assert.equal(found.ok, false);
+        assert.match(await page.locator("#verdict").textContent(), /broken/);
+        const messages = await page.locator("#findings").innerText();
+        for (const { rule, message } of found.findings) assert.ok(messages.includes(message) && messages.includes(rule));
+        assert.match(await page.locator("#configuration").textContent(), configuration);
+        assert.match(await page.locator("#corrected").textContent(), /every rule holds/);
+      },
+    );
   }
 });
 

@@ -46,7 +46,10 @@ export function setting() {
         await tell(page, requests);
         assert.deepEqual(trouble, []);
         const origin = new URL(set.server.url).origin;
-        assert.deepEqual(requests.filter((url) => !url.startsWith(origin) && !url.startsWith("blob:")), []);
+        assert.deepEqual(
+          requests.filter((url) => !url.startsWith(origin) && !url.startsWith("blob:")),
+          [],
+        );
       } finally {
         await close();
       }
@@ -65,7 +68,11 @@ export function setting() {
 
 /** The figures on the page, exact. */
 export const figures = (page) =>
-  page.evaluate(() => Object.fromEntries([...document.querySelectorAll("#figures-title + table tbody tr")].map((row) => [row.id, row.querySelector("data").value])));
+  page.evaluate(() =>
+    Object.fromEntries(
+      [...document.querySelectorAll("#figures-title + table tbody tr")].map((row) => [row.id, row.querySelector("data").value]),
+    ),
+  );
 
 /** Those of them that a plan of the module or of the command has. */
 export const same = (shown, answer) => {
@@ -80,9 +87,13 @@ export const sentence = (page, id) => page.locator(`#${id}-error`).textContent()
 
 /** What a reader of the screen hears at a field: the texts that `aria-describedby` points to. */
 export const described = (page, id) =>
-  page
-    .locator(`#${id}`)
-    .evaluate((input) => input.getAttribute("aria-describedby").split(" ").map((of) => document.getElementById(of).textContent).join(" "));
+  page.locator(`#${id}`).evaluate((input) =>
+    input
+      .getAttribute("aria-describedby")
+      .split(" ")
+      .map((of) => document.getElementById(of).textContent)
+      .join(" "),
+  );
 
 /** Until the page shows what was asked for last. */
 export const settled = (page) => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0))));
@@ -93,7 +104,10 @@ export async function assertNothingStrange(page) {
 
 /** The content of what a button saves. */
 export async function saved(page, name) {
-  const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name, exact: true }).first().click()]);
+  const [download] = await Promise.all([
+    page.waitForEvent("download"),
+    page.getByRole("button", { name, exact: true }).first().click(),
+  ]);
   const chunks = [];
   for await (const chunk of await download.createReadStream()) chunks.push(chunk);
   return { name: download.suggestedFilename(), content: Buffer.concat(chunks) };

@@ -54,13 +54,23 @@ describe("a link", AT_ONCE, () => {
     assert.equal(await page.locator("#loop_wait").inputValue(), "11s");
   });
 
-  story("of the first kind, without a view, still opens", "#ttl=20s&holder=500ppm&coordinator=500ppm&start=grant", async (page) => {
-    assert.equal(await page.locator("#ttl").inputValue(), "20s");
-    assert.equal(await page.getByRole("radio", { name: "at the reply" }).isChecked(), true);
-    assert.equal(await page.getByRole("alert").count(), 0);
-  });
+  story(
+    "of the first kind, without a view, still opens",
+    "#ttl=20s&holder=500ppm&coordinator=500ppm&start=grant",
+    async (page) => {
+      assert.equal(await page.locator("#ttl").inputValue(), "20s");
+      assert.equal(await page.getByRole("radio", { name: "at the reply" }).isChecked(), true);
+      assert.equal(await page.getByRole("alert").count(), 0);
+    },
+  );
 
-  for (const hash of ["#ttl=20s&start=sideways&colour=red", "#nonsense", "#check?check.system=postgres&check.constructor.is=1", "#watch?watch.values=1&__proto__=2", `#size?ttl=${"9".repeat(3_000)}s`]) {
+  for (const hash of [
+    "#ttl=20s&start=sideways&colour=red",
+    "#nonsense",
+    "#check?check.system=postgres&check.constructor.is=1",
+    "#watch?watch.values=1&__proto__=2",
+    `#size?ttl=${"9".repeat(3_000)}s`,
+  ]) {
     story(`that is old or mangled is taken as far as it goes (${hash.slice(0, 40)})`, hash, async (page) => {
       assert.match(await page.getByRole("alert").innerText(), /does not know/);
       assert.equal(await page.locator(".answer").count(), 1);
@@ -76,30 +86,51 @@ describe("a link", AT_ONCE, () => {
 
 describe("everybody", AT_ONCE, () => {
   for (const [name, hash] of Object.entries(STATES)) {
-    story(`sees all of it on a telephone: ${name}`, hash, async (page) => {
-      const [content, screen] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
-      assert.equal(screen, 360);
-      assert.ok(content <= screen, `${content} pixels on a screen of ${screen}`);
-    }, { viewport: { width: 360, height: 740 } });
+    story(
+      `sees all of it on a telephone: ${name}`,
+      hash,
+      async (page) => {
+        const [content, screen] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+        assert.equal(screen, 360);
+        assert.ok(content <= screen, `${content} pixels on a screen of ${screen}`);
+      },
+      { viewport: { width: 360, height: 740 } },
+    );
   }
 
   for (const colorScheme of ["light", "dark"]) {
     for (const [name, hash] of Object.entries(STATES)) {
       const width = ["work", "corrupted"].includes(name) ? 360 : 1280;
-      story(`can read it: axe, ${colorScheme}, ${name}, ${width} pixels`, hash, async (page) => {
-        await page.waitForTimeout(400); // the plots come last
-        await page.evaluate(axe.source);
-        const { violations, passes } = await page.evaluate(() => axe.run());
-        assert.deepEqual(violations.map(({ id, nodes }) => [id, nodes.map(({ html, any }) => [html.slice(0, 160), any[0]?.message])]), []);
-        assert.ok(passes.some(({ id }) => id === "color-contrast"), "contrast was looked at");
-        await page.screenshot({ path: join(SHOTS, `${name}-${width}-${colorScheme}.png`), fullPage: true });
-      }, { colorScheme, viewport: { width, height: 900 } });
+      story(
+        `can read it: axe, ${colorScheme}, ${name}, ${width} pixels`,
+        hash,
+        async (page) => {
+          await page.waitForTimeout(400); // the plots come last
+          await page.evaluate(axe.source);
+          const { violations, passes } = await page.evaluate(() => axe.run());
+          assert.deepEqual(
+            violations.map(({ id, nodes }) => [id, nodes.map(({ html, any }) => [html.slice(0, 160), any[0]?.message])]),
+            [],
+          );
+          assert.ok(
+            passes.some(({ id }) => id === "color-contrast"),
+            "contrast was looked at",
+          );
+          await page.screenshot({ path: join(SHOTS, `${name}-${width}-${colorScheme}.png`), fullPage: true });
+        },
+        { colorScheme, viewport: { width, height: 900 } },
+      );
     }
   }
 
-  story("is shown on tablets too", STATES.bounced, async (page) => {
-    await page.screenshot({ path: join(SHOTS, "bounced-768-light.png"), fullPage: true });
-  }, { viewport: { width: 768, height: 1_024 } });
+  story(
+    "is shown on tablets too",
+    STATES.bounced,
+    async (page) => {
+      await page.screenshot({ path: join(SHOTS, "bounced-768-light.png"), fullPage: true });
+    },
+    { viewport: { width: 768, height: 1_024 } },
+  );
 
   story("says light or dark for themselves", "", async (page) => {
     const paper = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
@@ -114,14 +145,27 @@ describe("everybody", AT_ONCE, () => {
 
   for (const hash of ["", "#size?ttl=30s&holder=83333ppm&rtt=20ms&start=grant&work=2s", "#size?ttl=10s&rtt=3.3s&start=grant"]) {
     for (const width of [1280, 360]) {
-      story(`no label of the picture is on top of another, ${width} pixels (${hash || "defaults"})`, hash, async (page) => {
-        const overlaps = await page.evaluate(() => {
-          const labels = [...document.querySelectorAll("svg.picture text")].map((t) => [t.textContent, t.getBoundingClientRect()]);
-          const meet = (a, b) => a.left < b.right && b.left < a.right && a.top + 3 < b.bottom && b.top + 3 < a.bottom;
-          return labels.flatMap(([a, box], i) => labels.slice(i + 1).filter(([, o]) => meet(box, o)).map(([b]) => [a, b]));
-        });
-        assert.deepEqual(overlaps, []);
-      }, { viewport: { width, height: 900 } });
+      story(
+        `no label of the picture is on top of another, ${width} pixels (${hash || "defaults"})`,
+        hash,
+        async (page) => {
+          const overlaps = await page.evaluate(() => {
+            const labels = [...document.querySelectorAll("svg.picture text")].map((t) => [
+              t.textContent,
+              t.getBoundingClientRect(),
+            ]);
+            const meet = (a, b) => a.left < b.right && b.left < a.right && a.top + 3 < b.bottom && b.top + 3 < a.bottom;
+            return labels.flatMap(([a, box], i) =>
+              labels
+                .slice(i + 1)
+                .filter(([, o]) => meet(box, o))
+                .map(([b]) => [a, b]),
+            );
+          });
+          assert.deepEqual(overlaps, []);
+        },
+        { viewport: { width, height: 900 } },
+      );
     }
   }
 });
@@ -154,8 +198,14 @@ describe("the page's surroundings", AT_ONCE, () => {
     const { page, trouble, requests, url } = await visit(t, DIST, { base: "/some/where/" });
     await page.locator("#window_us").waitFor();
     await page.evaluate(() => navigator.serviceWorker.ready);
-    assert.ok(requests.some((asked) => asked.endsWith(".wasm")), "the module was loaded");
-    assert.deepEqual(requests.filter((asked) => !asked.startsWith(url)), []);
+    assert.ok(
+      requests.some((asked) => asked.endsWith(".wasm")),
+      "the module was loaded",
+    );
+    assert.deepEqual(
+      requests.filter((asked) => !asked.startsWith(url)),
+      [],
+    );
     assert.deepEqual(trouble, []);
   });
 

@@ -25,8 +25,16 @@ describe("the shared cases, in the page", () => {
       if (call !== "plan" && call !== "size") continue;
       const address = new URLSearchParams({
         from: call === "plan" ? "ttl" : "work",
-        ...(call === "plan" ? { ttl: us(input.ttl_us), start: input.start ?? "send", offset: us(input.clock_offset_us) } : { lost: `${input.lost ?? 1}`, granularity: us(input.granularity_us) }),
-        ...{ work: us(input.work_us), pause: us(input.pause_us), rtt: us(input.rtt_us), poll: us(input.poll_us), attempts: `${input.attempts ?? 3}` },
+        ...(call === "plan"
+          ? { ttl: us(input.ttl_us), start: input.start ?? "send", offset: us(input.clock_offset_us) }
+          : { lost: `${input.lost ?? 1}`, granularity: us(input.granularity_us) }),
+        ...{
+          work: us(input.work_us),
+          pause: us(input.pause_us),
+          rtt: us(input.rtt_us),
+          poll: us(input.poll_us),
+          attempts: `${input.attempts ?? 3}`,
+        },
         ...{ holder: `${input.drift_ppb}ppb`, coordinator: "0ppb" },
       });
       await page.evaluate((hash) => (location.hash = hash), `#size?${address}`);
@@ -36,7 +44,8 @@ describe("the shared cases, in the page", () => {
         assert.ok(await page.locator("#stale-note").isVisible(), name);
         assert.notEqual((await page.locator(".error").allTextContents()).join(""), "", name);
       } else if (expect.ttl_us === null) assert.ok(await page.locator("#no-ttl").isVisible(), name);
-      else same(await figures(page), call === "plan" ? expect : { ...plan({ ...lease(input), ttl_us: expect.ttl_us }), ...expect });
+      else
+        same(await figures(page), call === "plan" ? expect : { ...plan({ ...lease(input), ttl_us: expect.ttl_us }), ...expect });
     }
     assert.ok(seen >= 27, `${seen} cases`);
     assert.deepEqual(trouble, []);
@@ -64,14 +73,28 @@ describe("a thousand random inputs", () => {
     console.log(`seed ${seed}`);
     const random = numbers(seed);
     const digits = (most) => Array.from({ length: 1 + random(most) }, (_, at) => (at ? random(10) : 1 + random(9))).join("");
-    const time = (empty) => (empty && random(3) === 0 ? "" : `${digits(random(8) === 0 ? 17 : 5)}${random(2) ? `.${digits(4)}` : ""}${["ns", "us", "ms", "s", "m", "h"][random(6)]}`);
-    const drift = () => `${digits(3)}${random(2) ? `.${digits(3)}` : ""}${["ppb", "ppm", "ppm", "%"][random(8) === 0 ? 3 : random(3)]}`;
+    const time = (empty) =>
+      empty && random(3) === 0
+        ? ""
+        : `${digits(random(8) === 0 ? 17 : 5)}${random(2) ? `.${digits(4)}` : ""}${["ns", "us", "ms", "s", "m", "h"][random(6)]}`;
+    const drift = () =>
+      `${digits(3)}${random(2) ? `.${digits(3)}` : ""}${["ppb", "ppm", "ppm", "%"][random(8) === 0 ? 3 : random(3)]}`;
     const inputs = Array.from({ length: 1_000 }, () => {
       const from = random(2) ? "ttl" : "work";
       return `#size?${new URLSearchParams({
         from,
-        ...(from === "ttl" ? { ttl: time(false), start: random(2) ? "send" : "grant", offset: time(true) } : { lost: `${random(4)}`, granularity: random(2) ? "1s" : "" }),
-        ...{ work: time(true), pause: time(true), rtt: time(true), poll: time(true), attempts: `${2 + random(9)}`, holder: drift(), coordinator: drift() },
+        ...(from === "ttl"
+          ? { ttl: time(false), start: random(2) ? "send" : "grant", offset: time(true) }
+          : { lost: `${random(4)}`, granularity: random(2) ? "1s" : "" }),
+        ...{
+          work: time(true),
+          pause: time(true),
+          rtt: time(true),
+          poll: time(true),
+          attempts: `${2 + random(9)}`,
+          holder: drift(),
+          coordinator: drift(),
+        },
       })}`;
     });
     const { page, trouble, close } = await open(set.browser, set.server.url);
@@ -87,7 +110,10 @@ describe("a thousand random inputs", () => {
         const rows = [...document.querySelectorAll("#figures-title + table tbody tr")];
         all.push({
           none: document.getElementById("no-ttl") !== null,
-          problems: [...document.querySelectorAll(".error")].map((error) => error.textContent).join(" ").trim(),
+          problems: [...document.querySelectorAll(".error")]
+            .map((error) => error.textContent)
+            .join(" ")
+            .trim(),
           command: stale ? undefined : document.getElementById("command").textContent,
           figures: stale ? undefined : Object.fromEntries(rows.map((row) => [row.id, row.querySelector("data").value])),
         });
@@ -135,7 +161,16 @@ describe("the calculator", AT_ONCE, () => {
     await field(page, "Poll").fill("500ms");
     await field(page, "Heartbeats per TTL").fill("5");
     await field(page, "Wall-clock offset").fill("3ms");
-    const input = { ttl_us: 90_000_000, drift_ppb: 10_020_000, rtt_us: 20_000, start: "grant", pause_us: 1_000_000, poll_us: 500_000, attempts: 5, clock_offset_us: 3_000 };
+    const input = {
+      ttl_us: 90_000_000,
+      drift_ppb: 10_020_000,
+      rtt_us: 20_000,
+      start: "grant",
+      pause_us: 1_000_000,
+      poll_us: 500_000,
+      attempts: 5,
+      clock_offset_us: 3_000,
+    };
     same(await figures(page), plan(input));
   });
 
@@ -146,7 +181,10 @@ describe("the calculator", AT_ONCE, () => {
     await field(page, "Round trip").fill("50ms");
     await field(page, "Step of the TTL").fill("1s");
     await field(page, "Lost renewals").fill("1");
-    same(await figures(page), size({ drift_ppb: 1_000_000, rtt_us: 50_000, work_us: 2_000_000, pause_us: 500_000, granularity_us: 1_000_000 }));
+    same(
+      await figures(page),
+      size({ drift_ppb: 1_000_000, rtt_us: 50_000, work_us: 2_000_000, pause_us: 500_000, granularity_us: 1_000_000 }),
+    );
     assert.match(await page.locator("#headline").textContent(), /^8\ss$/);
     await field(page, "Lost renewals").fill("3");
     assert.ok(await page.locator("#no-ttl").isVisible(), "no TTL is long enough");
@@ -179,7 +217,12 @@ describe("the calculator", AT_ONCE, () => {
   });
 
   story("speaks the visitor's words and names ours beside them", OPENED, async (page) => {
-    for (const name of ["My command time-out is 500 ms", "Two controllers, one relay", "My lock expires during the job", "The collector stops my process"]) {
+    for (const name of [
+      "My command time-out is 500 ms",
+      "Two controllers, one relay",
+      "My lock expires during the job",
+      "The collector stops my process",
+    ]) {
       await page.getByRole("button", { name }).click();
       assert.ok((await page.locator(".ours").textContent()).length > 60, name);
       await assertNothingStrange(page);
@@ -189,7 +232,10 @@ describe("the calculator", AT_ONCE, () => {
   story("adds up a chain of time-outs, with the travel", OPENED, async (page) => {
     await page.getByRole("button", { name: "Two controllers, one relay" }).click();
     const { total_us, travel_um } = chain({ parts_us: [500_000, 100_000, 50_000, 200_000], speed_mm_s: 500 });
-    assert.deepEqual(await page.locator("#chain data").evaluateAll((all) => all.map((data) => data.value)), [`${total_us}`, `${travel_um}`]);
+    assert.deepEqual(await page.locator("#chain data").evaluateAll((all) => all.map((data) => data.value)), [
+      `${total_us}`,
+      `${travel_um}`,
+    ]);
     await page.getByRole("button", { name: "Take it as the work" }).click();
     assert.equal(await page.locator("#work").inputValue(), `${total_us}us`);
     await field(page, "Gate").fill("soon");
@@ -198,7 +244,9 @@ describe("the calculator", AT_ONCE, () => {
 
   story("is to scale: the window's bar ends where the window ends", OPENED, async (page) => {
     const drawn = await page.evaluate(() => {
-      const [lease, act, finish] = ["lease", "act", "finish"].map((c) => document.querySelector(`svg.picture rect.${c}`).getBBox());
+      const [lease, act, finish] = ["lease", "act", "finish"].map((c) =>
+        document.querySelector(`svg.picture rect.${c}`).getBBox(),
+      );
       return { work: act.width / lease.width, window: (finish.x + finish.width - act.x) / lease.width };
     });
     assert.ok(Math.abs(drawn.work - 9.79 / 10) < 0.001, `work ends at ${drawn.work}`);
@@ -224,7 +272,11 @@ describe("the calculator", AT_ONCE, () => {
 
 describe("the verdicts", AT_ONCE, () => {
   const VERDICTS = [
-    ["work of fifteen minutes under 60 s", "#size?ttl=60s&work=15m&cost=broken", /The work breaks first[\s\S]*15\smin[\s\S]*at least 45\smin/],
+    [
+      "work of fifteen minutes under 60 s",
+      "#size?ttl=60s&work=15m&cost=broken",
+      /The work breaks first[\s\S]*15\smin[\s\S]*at least 45\smin/,
+    ],
     ["work of thirty seconds under 60 s", "#size?ttl=60s&work=30s&rtt=50ms&cost=broken", /What breaks first/],
     ["heartbeats that cannot keep up", "#size?ttl=900ms&rtt=400ms", /Heartbeats cannot keep up/],
     ["cancellation that a single lost renewal trips", "#size?ttl=10s&attempts=3", /One lost renewal trips cancellation/],
@@ -305,7 +357,8 @@ describe("by hand", AT_ONCE, () => {
   });
 
   story("works by keyboard alone, from the skip link to the answer", "", async (page) => {
-    const focused = () => page.evaluate(() => document.activeElement.id || document.activeElement.name || document.activeElement.textContent);
+    const focused = () =>
+      page.evaluate(() => document.activeElement.id || document.activeElement.name || document.activeElement.textContent);
     await page.keyboard.press("Tab");
     assert.match(await focused(), /To the content/);
     await page.keyboard.press("Enter");
@@ -320,12 +373,16 @@ describe("by hand", AT_ONCE, () => {
     same(await figures(page), plan({ ...DEFAULTS, ttl_us: 20_000_000 }));
   });
 
-  story("saves JSON with the module's integers", "#size?ttl=9223372036854775807us&holder=0&coordinator=0&rtt=0&work=0", async (page) => {
-    const { name, content } = await saved(page, "JSON");
-    assert.equal(name, "lease.json");
-    const { ttl_us, window_us, safe } = parseLossless(content.toString());
-    assert.deepEqual([ttl_us, window_us, safe], [2n ** 63n - 1n, 2n ** 63n - 1n, true]);
-  });
+  story(
+    "saves JSON with the module's integers",
+    "#size?ttl=9223372036854775807us&holder=0&coordinator=0&rtt=0&work=0",
+    async (page) => {
+      const { name, content } = await saved(page, "JSON");
+      assert.equal(name, "lease.json");
+      const { ttl_us, window_us, safe } = parseLossless(content.toString());
+      assert.deepEqual([ttl_us, window_us, safe], [2n ** 63n - 1n, 2n ** 63n - 1n, true]);
+    },
+  );
 
   story("saves the picture as SVG and PNG", OPENED, async (page) => {
     const svg = (await saved(page, "SVG")).content.toString();
@@ -336,20 +393,35 @@ describe("by hand", AT_ONCE, () => {
     assert.ok(png.readUInt32BE(16) > 1_000 && png.length > 10_000, "large enough to be shown");
   });
 
-  story("hands over its command and its Rust", "#size?ttl=30s&holder=1%25&coordinator=20ppm&rtt=20ms&start=grant&work=2s&attempts=5&poll=1s&pause=1s&offset=3ms", async (page) => {
-    const words = await page.locator("#command").textContent();
-    const { answer } = command(...words.split(" ").slice(1));
-    same(await figures(page), answer);
-    const rust = await page.locator("#rust").textContent();
-    for (const part of ["from_micros(30_000_000)", "from_ppb(10_020_000)", "Start::Grant", ".attempts(5)", "clock_offset", "pause"]) assert.ok(rust.includes(part), part);
-    await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
-    await page.getByRole("button", { name: "Copy: At the command line" }).click();
-    assert.equal(await page.evaluate(() => navigator.clipboard.readText()), words);
-  });
+  story(
+    "hands over its command and its Rust",
+    "#size?ttl=30s&holder=1%25&coordinator=20ppm&rtt=20ms&start=grant&work=2s&attempts=5&poll=1s&pause=1s&offset=3ms",
+    async (page) => {
+      const words = await page.locator("#command").textContent();
+      const { answer } = command(...words.split(" ").slice(1));
+      same(await figures(page), answer);
+      const rust = await page.locator("#rust").textContent();
+      for (const part of [
+        "from_micros(30_000_000)",
+        "from_ppb(10_020_000)",
+        "Start::Grant",
+        ".attempts(5)",
+        "clock_offset",
+        "pause",
+      ])
+        assert.ok(rust.includes(part), part);
+      await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+      await page.getByRole("button", { name: "Copy: At the command line" }).click();
+      assert.equal(await page.evaluate(() => navigator.clipboard.readText()), words);
+    },
+  );
 
   story("hears the new answer once the typing stops", OPENED, async (page) => {
     await field(page, "TTL").fill("20s");
-    await page.getByRole("status").filter({ hasText: /Window 19\.98\ss, margin 20\sms/ }).waitFor({ state: "attached" });
+    await page
+      .getByRole("status")
+      .filter({ hasText: /Window 19\.98\ss, margin 20\sms/ })
+      .waitFor({ state: "attached" });
   });
 
   for (const over of ["drift", "rtt"]) {
@@ -359,7 +431,9 @@ describe("by hand", AT_ONCE, () => {
         assert.ok((await page.locator(`#plot-${plot} tbody tr`).count()) >= 10);
         assert.equal(await page.locator(`#plot-${plot} canvas`).count(), 1);
       }
-      const row = page.locator("#plot-window tbody tr").filter({ has: page.getByRole("rowheader", { name: over === "drift" ? /^1000\sppm$/ : /^5\sms$/ }) });
+      const row = page
+        .locator("#plot-window tbody tr")
+        .filter({ has: page.getByRole("rowheader", { name: over === "drift" ? /^1000\sppm$/ : /^5\sms$/ }) });
       assert.match(await row.innerText(), /9\.99\ss/);
       assert.match(await page.locator("#plot-ttl tbody").innerText(), /none|\ss/);
     });

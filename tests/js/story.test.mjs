@@ -65,7 +65,10 @@ const OUTCOMES = {
 
 describe("the ready-made stories", () => {
   it("are those that are looked at here", () => {
-    assert.deepEqual(scenarios.map(({ name }) => name), Object.keys(OUTCOMES));
+    assert.deepEqual(
+      scenarios.map(({ name }) => name),
+      Object.keys(OUTCOMES),
+    );
     for (const { title, about } of scenarios) assert.ok(title && about);
   });
 
@@ -75,7 +78,11 @@ describe("the ready-made stories", () => {
       if (on) assert.deepEqual(lines(told), on);
       assert.equal(told.state.corrupted, 0);
       const refused = told.of("bounced");
-      assert.equal(refused.some(({ words }) => words.includes(why)), why !== undefined, JSON.stringify(refused));
+      assert.equal(
+        refused.some(({ words }) => words.includes(why)),
+        why !== undefined,
+        JSON.stringify(refused),
+      );
     });
 
     it(`${name}, with nobody looking: ${why ? "it does" : "nothing late comes"}`, () => {
@@ -104,7 +111,10 @@ describe("the ready-made stories", () => {
   it("a renewal thread outlives its hung worker only where renewal is not tied to progress", () => {
     const { progress_us: _, ...blind } = named("hung-worker");
     const until = ({ happenings: [{ for_us }] }) => for_us;
-    const grants = (scenario) => tell(scenario).of("granted").filter(({ who, at_us }) => who === "B" && at_us < until(scenario));
+    const grants = (scenario) =>
+      tell(scenario)
+        .of("granted")
+        .filter(({ who, at_us }) => who === "B" && at_us < until(scenario));
     assert.equal(grants(named("hung-worker")).length, 1);
     assert.equal(grants(blind).length, 0, "A hangs, and its lease is renewed on its behalf");
   });
@@ -122,7 +132,10 @@ describe("the ready-made stories", () => {
 
   it("two hold one lease after a failover", () => {
     const { of } = tell({ ...named("failover"), fencing: false });
-    assert.deepEqual(of("granted").map(({ who, token }) => `${who} ${token}`), ["A 33", "B 33"]);
+    assert.deepEqual(
+      of("granted").map(({ who, token }) => `${who} ${token}`),
+      ["A 33", "B 33"],
+    );
   });
 
   it("after a restore the lower token waits for the operator", () => {
@@ -161,7 +174,10 @@ describe("a story", () => {
     const { now_us, lease, fence, workers } = story.state();
     assert.equal(now_us, 6_000_000);
     assert.deepEqual([lease.holder, lease.token, fence.token, fence.holder], ["A", 33, 33, "A"]);
-    assert.deepEqual(workers.map(({ doing }) => doing), ["frozen", "waiting"]);
+    assert.deepEqual(
+      workers.map(({ doing }) => doing),
+      ["frozen", "waiting"],
+    );
     assert.ok(workers[0].window_ends_us < lease.ends_us, "the holder's window ends before the lease does");
     story.runTo(1_000_000);
     assert.equal(story.state().now_us, 6_000_000, "time does not go back");
@@ -279,7 +295,10 @@ describe("the declarations of the stories", async () => {
   it("have exactly the words that there are", async () => {
     const rust = await readFile(new URL("../../wasm/src/story/event.rs", import.meta.url), "utf8");
     const declared = [...types.match(/type StoryEventKind =(.*?);/s)[1].matchAll(/"([\w-]+)"/g)].map(([, word]) => word);
-    assert.deepEqual(declared, [...rust.matchAll(/^ {4}\w+ = "([\w-]+)",$/gm)].map(([, word]) => word));
+    assert.deepEqual(
+      declared,
+      [...rust.matchAll(/^ {4}\w+ = "([\w-]+)",$/gm)].map(([, word]) => word),
+    );
     const { message } = (() => {
       try {
         new Story({ ...named("pause"), happenings: [{ what: "" }] });
@@ -287,7 +306,10 @@ describe("the declarations of the stories", async () => {
         return error;
       }
     })();
-    const what = types.match(/^ {4}what: (.*);$/m)[1].replaceAll('"', "").split(" | ");
+    const what = types
+      .match(/^ {4}what: (.*);$/m)[1]
+      .replaceAll('"', "")
+      .split(" | ");
     assert.ok(message.includes(`one of ${what.join(", ")} is needed`), message);
   });
 });

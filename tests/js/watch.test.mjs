@@ -17,18 +17,25 @@ function tell(scenario) {
   return { events, state };
 }
 
-const ledger = (page) => page.locator("#ledger tbody tr").evaluateAll((rows) => rows.map(({ className, cells }) => [className, cells[1]?.textContent, cells[3]?.textContent]));
+const ledger = (page) =>
+  page
+    .locator("#ledger tbody tr")
+    .evaluateAll((rows) => rows.map(({ className, cells }) => [className, cells[1]?.textContent, cells[3]?.textContent]));
 
 describe("every ready-made story", AT_ONCE, () => {
   for (const { name, title, scenario } of scenarios) {
     for (const fencing of FENCING) {
       story(`${title}, fencing ${fencing}`, `#watch?watch.story=${name}&watch.fencing=${fencing}`, async (page) => {
         const { events, state } = tell({ ...scenario, fencing: fencing === "on" });
-        assert.deepEqual(await ledger(page), state.ledger.map(({ verdict, who, text }) => [verdict, who, text]));
+        assert.deepEqual(
+          await ledger(page),
+          state.ledger.map(({ verdict, who, text }) => [verdict, who, text]),
+        );
         const outcome = await page.locator("#outcome").textContent();
         assert.match(outcome, state.corrupted ? /corrupted/ : state.bounced ? /Refused/ : /Nothing late/);
         assert.equal(await page.locator("#log li").count(), events.length);
-        for (const { words } of state.ledger.filter(({ words }) => words)) assert.ok((await page.locator("#ledger").innerText()).includes(words), words);
+        for (const { words } of state.ledger.filter(({ words }) => words))
+          assert.ok((await page.locator("#ledger").innerText()).includes(words), words);
         await assertNothingStrange(page);
       });
     }
@@ -72,14 +79,19 @@ describe("the pause", AT_ONCE, () => {
     assert.equal(await page.locator("#now").textContent(), stopped);
   });
 
-  story("goes event by event for who asks for less motion", "#watch?watch.story=row&watch.at=0", async (page) => {
-    await page.getByLabel("Speed").selectOption("4");
-    await page.getByRole("button", { name: "Play" }).click();
-    await page.locator("#ledger tr.landed").first().waitFor();
-    assert.match(await page.locator("#now").textContent(), /^[1-5]\ss$/, "only instants at which something happens");
-    const animated = await page.evaluate(() => document.getAnimations().filter((one) => one.playState === "running").length);
-    assert.equal(animated, 0);
-  }, { reducedMotion: "reduce" });
+  story(
+    "goes event by event for who asks for less motion",
+    "#watch?watch.story=row&watch.at=0",
+    async (page) => {
+      await page.getByLabel("Speed").selectOption("4");
+      await page.getByRole("button", { name: "Play" }).click();
+      await page.locator("#ledger tr.landed").first().waitFor();
+      assert.match(await page.locator("#now").textContent(), /^[1-5]\ss$/, "only instants at which something happens");
+      const animated = await page.evaluate(() => document.getAnimations().filter((one) => one.playState === "running").length);
+      assert.equal(animated, 0);
+    },
+    { reducedMotion: "reduce" },
+  );
 
   story("is worked by keyboard alone", "#watch?watch.story=pause", async (page) => {
     await page.locator("#story").focus();
@@ -105,10 +117,16 @@ describe("the pause", AT_ONCE, () => {
     const { state } = tell({
       ...scenario,
       ttl_us: 6_000_000,
-      workers: [{ ...a, job: ["one", "two"], delay_us: 50_000, drift_ppb: -10_000_000 }, { ...b, delay_us: 50_000 }],
+      workers: [
+        { ...a, job: ["one", "two"], delay_us: 50_000, drift_ppb: -10_000_000 },
+        { ...b, delay_us: 50_000 },
+      ],
       happenings: [{ ...scenario.happenings[0], for_us: 9_000_000 }],
     });
-    assert.deepEqual(await ledger(page), state.ledger.map(({ verdict, who, text }) => [verdict, who, text]));
+    assert.deepEqual(
+      await ledger(page),
+      state.ledger.map(({ verdict, who, text }) => [verdict, who, text]),
+    );
   });
 
   for (const [id, typed, words] of [
@@ -119,14 +137,18 @@ describe("the pause", AT_ONCE, () => {
     ["drift", "60%", /at most 50 %/],
     ["freeze", "a while", /number/],
   ]) {
-    story(`says what is wrong with a bad ${id} (${typed}), and keeps the last good story`, "#watch?watch.story=pause", async (page) => {
-      const before = await ledger(page);
-      await page.locator(`#${id}`).fill(typed);
-      assert.match(await page.locator(`#${id}-error`).textContent(), words);
-      assert.deepEqual(await ledger(page), before);
-      assert.ok(await page.locator("#stale-note").isVisible());
-      await assertNothingStrange(page);
-    });
+    story(
+      `says what is wrong with a bad ${id} (${typed}), and keeps the last good story`,
+      "#watch?watch.story=pause",
+      async (page) => {
+        const before = await ledger(page);
+        await page.locator(`#${id}`).fill(typed);
+        assert.match(await page.locator(`#${id}-error`).textContent(), words);
+        assert.deepEqual(await ledger(page), before);
+        assert.ok(await page.locator("#stale-note").isVisible());
+        await assertNothingStrange(page);
+      },
+    );
   }
 
   story("is saved as JSON, SVG and PNG", "#watch?watch.story=pause&watch.fencing=off", async (page) => {

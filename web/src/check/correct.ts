@@ -13,7 +13,10 @@ export interface Correction {
 
 /** What the page hands to `check`: what is typed, without the keys that are left empty. */
 export function given(values: Values, drift: string, rtt: string): Values {
-  const entries = Object.entries({ ...values, drift, rtt }).map(([key, value]) => [key, compact(value).replace(/^0+$/, key === "drift" ? "0ppm" : "0s")]);
+  const entries = Object.entries({ ...values, drift, rtt }).map(([key, value]) => [
+    key,
+    compact(value).replace(/^0+$/, key === "drift" ? "0ppm" : "0s"),
+  ]);
   return Object.fromEntries(entries.filter(([, value]) => value));
 }
 

@@ -43,7 +43,11 @@ export function CheckView({ state, set }: { state: CheckState; set: (state: Chec
       <form class="settings" aria-label="The configuration" onSubmit={(event) => event.preventDefault()}>
         <div class="field">
           <label for="system">Lock service</label>
-          <select id="system" value={state.system} onChange={(event) => set({ ...state, system: event.currentTarget.value as System, values: {} })}>
+          <select
+            id="system"
+            value={state.system}
+            onChange={(event) => set({ ...state, system: event.currentTarget.value as System, values: {} })}
+          >
             {checkable().map((system) => (
               <option key={system} value={system}>
                 {system}
@@ -58,7 +62,11 @@ export function CheckView({ state, set }: { state: CheckState; set: (state: Chec
               <label for={key}>
                 <code>{key}</code>
               </label>
-              <select id={key} value={state.values[key] ?? String(initial)} onChange={(event) => put(key, event.currentTarget.value === String(initial) ? "" : event.currentTarget.value)}>
+              <select
+                id={key}
+                value={state.values[key] ?? String(initial)}
+                onChange={(event) => put(key, event.currentTarget.value === String(initial) ? "" : event.currentTarget.value)}
+              >
                 <option value="false">false</option>
                 <option value="true">true</option>
               </select>
@@ -72,12 +80,43 @@ export function CheckView({ state, set }: { state: CheckState; set: (state: Chec
               value={state.values[key] ?? ""}
               onInput={(value) => put(key, value)}
               problem={problem?.field === key ? problem.words : undefined}
-              hint={initial === null ? (keys[0]?.[0] === key ? <>required; <code>{REQUIRED}</code> until you say</> : "unset unless given") : <>default <code>{String(initial)}</code></>}
+              hint={
+                initial === null ? (
+                  keys[0]?.[0] === key ? (
+                    <>
+                      required; <code>{REQUIRED}</code> until you say
+                    </>
+                  ) : (
+                    "unset unless given"
+                  )
+                ) : (
+                  <>
+                    default <code>{String(initial)}</code>
+                  </>
+                )
+              }
             />
           ),
         )}
-        <Field id="drift" label="Drift of both clocks" steps={DRIFTS} value={state.drift} optional onInput={(drift) => set({ ...state, drift })} problem={problem?.field === "drift" ? problem.words : undefined} hint="for the window; the rules do not need it" />
-        <Field id="rtt" label="Round trip" steps={SHORT_TIMES} value={state.rtt} optional onInput={(rtt) => set({ ...state, rtt })} problem={problem?.field === "rtt" ? problem.words : undefined} />
+        <Field
+          id="drift"
+          label="Drift of both clocks"
+          steps={DRIFTS}
+          value={state.drift}
+          optional
+          onInput={(drift) => set({ ...state, drift })}
+          problem={problem?.field === "drift" ? problem.words : undefined}
+          hint="for the window; the rules do not need it"
+        />
+        <Field
+          id="rtt"
+          label="Round trip"
+          steps={SHORT_TIMES}
+          value={state.rtt}
+          optional
+          onInput={(rtt) => set({ ...state, rtt })}
+          problem={problem?.field === "rtt" ? problem.words : undefined}
+        />
       </form>
       <div class={`results${problem ? " stale" : ""}`}>
         {problem && (
@@ -90,7 +129,8 @@ export function CheckView({ state, set }: { state: CheckState; set: (state: Chec
       </div>
       {shown && !problem && (
         <p class="strip" aria-hidden="true">
-          {state.system} <strong class={shown.found.ok ? "good" : "bad"}>{shown.found.ok ? "its rules hold" : "a rule is broken"}</strong>
+          {state.system}{" "}
+          <strong class={shown.found.ok ? "good" : "bad"}>{shown.found.ok ? "its rules hold" : "a rule is broken"}</strong>
         </p>
       )}
     </div>
@@ -157,21 +197,39 @@ function Results({ found, values, preset, state }: Shown & { state: CheckState }
         )}
         <div class={`verdict ${preset.token && preset.ordered ? "good" : "warn"}`}>
           <h3>Where the token comes from</h3>
-          <p>{preset.token ? `${preset.token.charAt(0).toUpperCase()}${preset.token.slice(1)}${preset.ordered ? "." : ": it has no order, so that a fence cannot tell the later one."}` : "There is none: a resource cannot tell the later of two holders."}</p>
+          <p>
+            {preset.token
+              ? `${preset.token.charAt(0).toUpperCase()}${preset.token.slice(1)}${preset.ordered ? "." : ": it has no order, so that a fence cannot tell the later one."}`
+              : "There is none: a resource cannot tell the later of two holders."}
+          </p>
         </div>
       </section>
       <section class="copies" aria-label="To take along">
         {correction && correction.changed.length > 0 && (
           <p class="hint" id="corrected">
-            Corrected: {correction.changed.map((key) => `${key} is ${correction.values[key] ?? preset.defaults[key]}`).join(", ")}. With it every rule holds.
+            Corrected: {correction.changed.map((key) => `${key} is ${correction.values[key] ?? preset.defaults[key]}`).join(", ")}
+            . With it every rule holds.
           </p>
         )}
         {!correction && <p class="hint">No default of its own makes these rules hold; the findings say what is needed.</p>}
         <Copy id="configuration" title={made.title} text={made.text} />
-        <Copy id="snippet" title="With our core, in Rust" text={snippet(preset, correction?.values ?? values, drift instanceof Problem ? 0n : drift, rtt instanceof Problem ? 0n : rtt)} />
+        <Copy
+          id="snippet"
+          title="With our core, in Rust"
+          text={snippet(
+            preset,
+            correction?.values ?? values,
+            drift instanceof Problem ? 0n : drift,
+            rtt instanceof Problem ? 0n : rtt,
+          )}
+        />
         <Copy id="command" title="At the command line" text={command} />
         <div class="actions">
-          <button type="button" class="small" onClick={() => save("check.json", new Blob([toJson(found)], { type: "application/json" }))}>
+          <button
+            type="button"
+            class="small"
+            onClick={() => save("check.json", new Blob([toJson(found)], { type: "application/json" }))}
+          >
             JSON
           </button>
         </div>

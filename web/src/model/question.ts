@@ -130,7 +130,10 @@ export function rust(answer: Answer): string {
   if (answer.work) lines.push(`    .work(${us(answer.work)})`);
   if (answer.poll) lines.push(`    .poll(${us(answer.poll)})`);
   const uses = ["Drift", "Duration", "Plan", ...(answer.start === "grant" ? ["Start"] : [])];
-  const set = [...(answer.offset ? [`input.clock_offset = ${us(answer.offset)};`] : []), ...(answer.pause ? [`input.pause = ${us(answer.pause)};`] : [])];
+  const set = [
+    ...(answer.offset ? [`input.clock_offset = ${us(answer.offset)};`] : []),
+    ...(answer.pause ? [`input.pause = ${us(answer.pause)};`] : []),
+  ];
   return [
     `use fencegate::{${uses.join(", ")}};`,
     "",

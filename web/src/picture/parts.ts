@@ -89,7 +89,8 @@ export function tell(answer: Answer): Story {
       name: "Margin for the round trip",
       from: 0n,
       to: start,
-      words: "The timer starts at the reply, and the lease may have begun a whole round trip before. Started at send, this is nothing.",
+      words:
+        "The timer starts at the reply, and the lease may have begun a whole round trip before. Started at send, this is nothing.",
       formula: `d = ${duration(start)}`,
       source: WINDOW,
     },

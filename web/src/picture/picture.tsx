@@ -25,7 +25,14 @@ export function Picture({ answer }: { answer: Answer }) {
   const times = end ? Number(story.takeover) / Number(end.to - end.from) : 0;
   return (
     <div ref={ref} class="picture-host">
-      <svg class="picture" role="group" aria-label="The lease, drawn to scale: each part says what it is" width={width} height={total} viewBox={`0 0 ${width} ${total}`}>
+      <svg
+        class="picture"
+        role="group"
+        aria-label="The lease, drawn to scale: each part says what it is"
+        width={width}
+        height={total}
+        viewBox={`0 0 ${width} ${total}`}
+      >
         <defs>
           {["drift", "takeover"].map((id) => (
             <pattern key={id} id={`hatch-${id}`} width={6} height={6} patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
@@ -36,7 +43,10 @@ export function Picture({ answer }: { answer: Answer }) {
         {top.drawn}
         {end && lower && (
           <>
-            <polygon class="lens" points={`${whole.x(end.from)},${top.bottom} ${width},${top.bottom} ${width},${top.bottom + 18} 0,${top.bottom + 18}`} />
+            <polygon
+              class="lens"
+              points={`${whole.x(end.from)},${top.bottom} ${width},${top.bottom} ${width},${top.bottom + 18} 0,${top.bottom + 18}`}
+            />
             <text class="title" x={0} y={top.bottom + 42}>
               The end, {times < 10 ? times.toFixed(1) : Math.round(times)} times larger
             </text>
@@ -55,7 +65,9 @@ export function Picture({ answer }: { answer: Answer }) {
             </p>
           </>
         ) : (
-          <p class="hint">Point at a part, or walk through them with Tab: each says what it is and where its number comes from.</p>
+          <p class="hint">
+            Point at a part, or walk through them with Tab: each says what it is and where its number comes from.
+          </p>
         )}
       </div>
     </div>
@@ -77,7 +89,21 @@ function panel(story: Story, at: Scale, width: number, top: number, choose: Choo
   const key = `${at.from}`;
   const part = (id: string, y: number, cls: string, words = "", h = BAR) => {
     const found = parts[id];
-    return found && <Bar key={`${key}${id}`} part={found} at={at} y={y} h={h} cls={cls} words={words} choose={choose} chosen={chosen === id} />;
+    return (
+      found && (
+        <Bar
+          key={`${key}${id}`}
+          part={found}
+          at={at}
+          y={y}
+          h={h}
+          cls={cls}
+          words={words}
+          choose={choose}
+          chosen={chosen === id}
+        />
+      )
+    );
   };
   const coordinatorY = top + 20;
   const above = marks(story, at, width, coordinatorY + BAR, [
@@ -96,8 +122,12 @@ function panel(story: Story, at: Scale, width: number, top: number, choose: Choo
       ? []
       : [
           ...(story.start > 0n ? [{ at: story.start, words: "timer starts", cls: "quiet" }] : []),
-          ...(story.cancelled < story.windowEnd ? [{ at: story.cancelled, words: `cancel ${duration(story.cancelled)}`, cls: "cancel" }] : []),
-          ...(story.workEnd > story.start && story.workEnd < story.windowEnd ? [{ at: story.workEnd, words: `no new work from ${duration(story.workEnd)}`, cls: "work" }] : []),
+          ...(story.cancelled < story.windowEnd
+            ? [{ at: story.cancelled, words: `cancel ${duration(story.cancelled)}`, cls: "cancel" }]
+            : []),
+          ...(story.workEnd > story.start && story.workEnd < story.windowEnd
+            ? [{ at: story.workEnd, words: `no new work from ${duration(story.workEnd)}`, cls: "work" }]
+            : []),
           { at: story.windowEnd, words: `window ends ${duration(story.windowEnd)}`, cls: "window" },
         ],
   );
@@ -161,9 +191,15 @@ function Bar({ part, at, y, h, cls, words, choose, chosen }: BarProps) {
   if (left >= right) return null;
   const [x, width] = [at.x(left), Math.max(at.x(right) - at.x(left), 0.75)];
   return (
-    <g class={`part${chosen ? " chosen" : ""}`} {...events(part.id, choose)} aria-label={`${part.name}: ${part.formula}. ${part.words}`}>
+    <g
+      class={`part${chosen ? " chosen" : ""}`}
+      {...events(part.id, choose)}
+      aria-label={`${part.name}: ${part.formula}. ${part.words}`}
+    >
       <rect class={cls} x={x} y={y} width={width} height={h} />
-      {(cls === "drift" || cls === "takeover") && <rect class="hatched" x={x} y={y} width={width} height={h} fill={`url(#hatch-${cls})`} />}
+      {(cls === "drift" || cls === "takeover") && (
+        <rect class="hatched" x={x} y={y} width={width} height={h} fill={`url(#hatch-${cls})`} />
+      )}
       {words && measure(words) + 20 < width && (
         <text class={`in-${cls}`} x={x + 10} y={y + h / 2 + 4.5}>
           {words}
@@ -186,7 +222,11 @@ function Heartbeats({ story, at, y, choose, chosen }: MarkProps) {
   const { heartbeat } = story.parts;
   if (!shown.length || !heartbeat) return null;
   return (
-    <g class={`part${chosen ? " chosen" : ""}`} {...events("heartbeat", choose)} aria-label={`${heartbeat.name}: ${heartbeat.formula}. ${heartbeat.words}`}>
+    <g
+      class={`part${chosen ? " chosen" : ""}`}
+      {...events("heartbeat", choose)}
+      aria-label={`${heartbeat.name}: ${heartbeat.formula}. ${heartbeat.words}`}
+    >
       {shown.map((beat) => (
         <circle key={`${beat.at}`} class={beat.helps ? "beat" : "beat late"} cx={at.x(beat.at)} cy={y - 8} r={4} />
       ))}
@@ -199,7 +239,11 @@ function Cancel({ story, at, y, choose, chosen }: MarkProps) {
   if (!cancel || story.cancelled < at.from || story.cancelled > at.to) return null;
   const x = at.x(story.cancelled);
   return (
-    <g class={`part${chosen ? " chosen" : ""}`} {...events("cancel", choose)} aria-label={`${cancel.name}: ${cancel.formula}. ${cancel.words}`}>
+    <g
+      class={`part${chosen ? " chosen" : ""}`}
+      {...events("cancel", choose)}
+      aria-label={`${cancel.name}: ${cancel.formula}. ${cancel.words}`}
+    >
       <rect class="reach" x={x - 6} y={y - 10} width={12} height={BAR + 10} />
       <line class="cancel" x1={x} y1={y - 10} x2={x} y2={y + BAR} />
       <path class="cancel-head" d={`M${x - 5},${y - 10}h10l-5,8z`} />
@@ -215,7 +259,11 @@ interface Mark {
 
 function marks(_story: Story, at: Scale, width: number, y: number, all: Mark[]) {
   const shown = all.filter((mark) => mark.at >= at.from && mark.at <= at.to);
-  const placed = place(shown.map((mark): Label => ({ x: at.x(mark.at), words: mark.words, cls: mark.cls })), width, measure);
+  const placed = place(
+    shown.map((mark): Label => ({ x: at.x(mark.at), words: mark.words, cls: mark.cls })),
+    width,
+    measure,
+  );
   const drawn = placed.map(({ x, words, cls, row, left }) => (
     <g key={cls + words} aria-hidden="true">
       <line class={`leader ${cls}`} x1={x} y1={y} x2={x} y2={y + row * ROW + 17} />

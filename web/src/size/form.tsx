@@ -21,7 +21,10 @@ export function SizeForm({ state, set, problems }: Props) {
   latest.current = { state, set };
   const put = (change: Partial<SizeState>) => latest.current.set({ ...latest.current.state, ...change });
   // Two long lists, which most entries do not concern.
-  const clocks = useMemo(() => <Clocks state={state} put={put} problems={problems} />, [state.holder, state.coordinator, problems["holder"], problems["coordinator"], problems["drift"]]);
+  const clocks = useMemo(
+    () => <Clocks state={state} put={put} problems={problems} />,
+    [state.holder, state.coordinator, problems["holder"], problems["coordinator"], problems["drift"]],
+  );
   const field = (id: keyof SizeState) => ({
     id,
     value: state[id],
@@ -77,8 +80,25 @@ export function SizeForm({ state, set, problems }: Props) {
         ]}
         onChange={(from) => put({ from })}
       />
-      {state.from === "ttl" && <Field {...field("ttl")} label="TTL" steps={TIMES} hint={<>T, as the coordinator grants it: <code>10s</code>, <code>1m30s</code></>} />}
-      <Field {...field("work")} label="Work" steps={WORK_TIMES} optional hint="W, from the last check of the lease until the effect is over" />
+      {state.from === "ttl" && (
+        <Field
+          {...field("ttl")}
+          label="TTL"
+          steps={TIMES}
+          hint={
+            <>
+              T, as the coordinator grants it: <code>10s</code>, <code>1m30s</code>
+            </>
+          }
+        />
+      )}
+      <Field
+        {...field("work")}
+        label="Work"
+        steps={WORK_TIMES}
+        optional
+        hint="W, from the last check of the lease until the effect is over"
+      />
       <Field {...field("rtt")} label="Round trip" steps={SHORT_TIMES} optional hint="d, the worst of an acquire or renew call" />
       {clocks}
       {state.from === "ttl" && (
@@ -97,10 +117,36 @@ export function SizeForm({ state, set, problems }: Props) {
         <summary>Pauses, heartbeats, polling</summary>
         <Field {...field("pause")} label="Pause" steps={SHORT_TIMES} optional hint="P, a stall that should not lose the lease" />
         <Field {...field("attempts")} label="Heartbeats per TTL" steps={COUNTS.slice(2)} />
-        {state.from === "work" && <Field {...field("lost")} label="Lost renewals" steps={COUNTS.slice(0, 10)} hint="in a row, that may fail before the lease is lost" />}
+        {state.from === "work" && (
+          <Field
+            {...field("lost")}
+            label="Lost renewals"
+            steps={COUNTS.slice(0, 10)}
+            hint="in a row, that may fail before the lease is lost"
+          />
+        )}
         <Field {...field("poll")} label="Poll" steps={SHORT_TIMES} optional hint="how often a challenger asks again" />
-        {state.from === "work" && <Field {...field("granularity")} label="Step of the TTL" optional hint={<>the coordinator's: <code>1s</code></>} />}
-        {state.from === "ttl" && <Field {...field("offset")} label="Wall-clock offset" steps={SHORT_TIMES} optional hint="only for a deadline that one machine writes and another reads" />}
+        {state.from === "work" && (
+          <Field
+            {...field("granularity")}
+            label="Step of the TTL"
+            optional
+            hint={
+              <>
+                the coordinator's: <code>1s</code>
+              </>
+            }
+          />
+        )}
+        {state.from === "ttl" && (
+          <Field
+            {...field("offset")}
+            label="Wall-clock offset"
+            steps={SHORT_TIMES}
+            optional
+            hint="only for a deadline that one machine writes and another reads"
+          />
+        )}
       </details>
       <Chain state={state} put={put} />
     </form>
@@ -121,10 +167,20 @@ function Clocks({ state, put, problems }: PartProps) {
     const same = (at: number) => !(read instanceof Problem) && clocks[at] !== undefined && big(clocks[at].drift_ppb) === read;
     const all = clocks.map((_, at) => at).filter(same);
     // Two clocks may have one bound: then it is the one that was picked, else the commoner.
-    const chosen = [picked[id], all.find((at) => clocks[at]?.clock.startsWith("Linux")), all[0]].find((at) => at !== undefined && same(at)) ?? -1;
+    const chosen =
+      [picked[id], all.find((at) => clocks[at]?.clock.startsWith("Linux")), all[0]].find((at) => at !== undefined && same(at)) ??
+      -1;
     const source = clocks[chosen];
     return (
-      <Field id={id} label={label} value={state[id]} onInput={(value) => put({ [id]: value })} problem={problems[id]} shared={problems["drift"] && "drift-error"} steps={DRIFTS}>
+      <Field
+        id={id}
+        label={label}
+        value={state[id]}
+        onInput={(value) => put({ [id]: value })}
+        problem={problems[id]}
+        shared={problems["drift"] && "drift-error"}
+        steps={DRIFTS}
+      >
         <select
           aria-label={`${label}: a known one`}
           value={String(chosen)}
@@ -171,17 +227,32 @@ function Chain({ state, put }: Omit<PartProps, "problems">) {
   });
   const speed = state.speed.trim() ? readCount(state.speed, "speed") : 0n;
   if (speed instanceof Problem) problems["speed"] = speed.words;
-  const sum = Object.keys(problems).length ? undefined : attempt(() => chain({ parts_us: parts, speed_mm_s: speed instanceof Problem ? 0n : speed }));
+  const sum = Object.keys(problems).length
+    ? undefined
+    : attempt(() => chain({ parts_us: parts, speed_mm_s: speed instanceof Problem ? 0n : speed }));
   if (sum instanceof Problem) problems[sum.field === "speed_mm_s" ? "speed" : "drive"] = sum.words;
   return (
     <details class="more" open={used || undefined}>
       <summary>A chain of time-outs</summary>
       <div class="pair">
         {CHAIN.map((id) => (
-          <Field key={id} id={id} label={{ page: "Page", relay: "Relay", gate: "Gate", drive: "Drive" }[id]} value={state[id]} onInput={(value) => put({ [id]: value })} problem={problems[id]} />
+          <Field
+            key={id}
+            id={id}
+            label={{ page: "Page", relay: "Relay", gate: "Gate", drive: "Drive" }[id]}
+            value={state[id]}
+            onInput={(value) => put({ [id]: value })}
+            problem={problems[id]}
+          />
         ))}
       </div>
-      <Field id="speed" label="Speed in mm/s" value={state.speed} onInput={(value) => put({ speed: value })} problem={problems["speed"]} />
+      <Field
+        id="speed"
+        label="Speed in mm/s"
+        value={state.speed}
+        onInput={(value) => put({ speed: value })}
+        problem={problems["speed"]}
+      />
       {used && sum && !(sum instanceof Problem) && (
         <p class="chain" id="chain">
           Together <data value={`${sum.total_us}`}>{duration(big(sum.total_us))}</data>

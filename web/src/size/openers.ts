@@ -17,7 +17,21 @@ export const OPENERS: readonly Opener[] = [
   {
     said: "Two controllers, one relay",
     ours: "A correctness lock: the controllers are holders, whoever times their turn is the coordinator, and the relay's gate is the resource that checks the token.",
-    change: { from: "ttl", ttl: "3s", work: "50ms", rtt: "20ms", holder: "50ppm", coordinator: "50ppm", cost: "broken", token: "yes", page: "500ms", relay: "100ms", gate: "50ms", drive: "200ms", speed: "500" },
+    change: {
+      from: "ttl",
+      ttl: "3s",
+      work: "50ms",
+      rtt: "20ms",
+      holder: "50ppm",
+      coordinator: "50ppm",
+      cost: "broken",
+      token: "yes",
+      page: "500ms",
+      relay: "100ms",
+      gate: "50ms",
+      drive: "200ms",
+      speed: "500",
+    },
   },
   {
     said: "My lock expires during the job",
@@ -27,6 +41,15 @@ export const OPENERS: readonly Opener[] = [
   {
     said: "The collector stops my process",
     ours: "A pause (P). Short ones are ridden through by the lease; against the long one only a fence helps.",
-    change: { from: "work", work: "2s", pause: "500ms", rtt: "50ms", holder: "500ppm", coordinator: "500ppm", lost: "1", cost: "broken" },
+    change: {
+      from: "work",
+      work: "2s",
+      pause: "500ms",
+      rtt: "50ms",
+      holder: "500ppm",
+      coordinator: "500ppm",
+      lost: "1",
+      cost: "broken",
+    },
   },
 ];

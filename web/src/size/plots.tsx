@@ -28,14 +28,25 @@ function useRested<T>(value: T, ms: number): T {
   return rested;
 }
 
-export function Plots({ answer, over, setOver }: { answer: Answer; over: "drift" | "rtt"; setOver: (over: "drift" | "rtt") => void }) {
+export function Plots({
+  answer,
+  over,
+  setOver,
+}: {
+  answer: Answer;
+  over: "drift" | "rtt";
+  setOver: (over: "drift" | "rtt") => void;
+}) {
   const rested = useRested(answer, 120);
   const left = useMemo(() => windows(rested, over), [rested, over]);
   const right = useMemo(() => sizes(rested), [rested]);
   const turn = useRef(setOver);
   turn.current = setOver;
   // The tables are long: they are gone through again only when there is something new in them.
-  return useMemo(() => <Both {...{ left, right, over, rested }} setOver={(to) => turn.current(to)} />, [left, right, over, rested]);
+  return useMemo(
+    () => <Both {...{ left, right, over, rested }} setOver={(to) => turn.current(to)} />,
+    [left, right, over, rested],
+  );
 }
 
 interface BothProps {
@@ -75,7 +86,10 @@ function Both({ left, right, over, rested, setOver }: BothProps) {
       </div>
       <div class="plot-box">
         <h2>Least TTL over the work</h2>
-        <p class="hint">For {grouped(rested.lost)} lost renewals of {grouped(rested.attempts)} a TTL: the longer the lease, the cheaper to keep, and the later somebody takes over.</p>
+        <p class="hint">
+          For {grouped(rested.lost)} lost renewals of {grouped(rested.attempts)} a TTL: the longer the lease, the cheaper to keep,
+          and the later somebody takes over.
+        </p>
         <Plot
           name="ttl"
           points={right}
@@ -103,11 +117,22 @@ interface PlotProps {
 const colour = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 /** A tick as people read it: of a value of the axis, which the plot keeps as a fraction. */
-const tick = (show: (value: bigint) => string) => (_: uPlot, values: (number | null)[]) => values.map((value) => (value === null ? "" : show(BigInt(value))));
+const tick = (show: (value: bigint) => string) => (_: uPlot, values: (number | null)[]) =>
+  values.map((value) => (value === null ? "" : show(BigInt(value))));
 
 const TEN = Array.from({ length: 16 }, (_, n) => 10 ** n);
 const S = 1_000_000;
-const ROUND_TIMES = [...TEN.slice(0, 8), 60 * S, 600 * S, 3_600 * S, 36_000 * S, 86_400 * S, 864_000 * S, 8_640_000 * S, 86_400_000 * S];
+const ROUND_TIMES = [
+  ...TEN.slice(0, 8),
+  60 * S,
+  600 * S,
+  3_600 * S,
+  36_000 * S,
+  86_400 * S,
+  864_000 * S,
+  8_640_000 * S,
+  86_400_000 * S,
+];
 
 /** Round values along a logarithmic axis, every second one where they would crowd. */
 const splits = (round: number[], most: number) => (_: uPlot, _axis: number, min: number, max: number) => {
@@ -135,9 +160,18 @@ function Plot({ name, points, unit, xLabel, series }: PlotProps) {
   useEffect(() => {
     const host = canvas.current;
     if (!host) return undefined;
-    const data = [points.map(({ x }) => Number(x)), ...series.map((_, at) => points.map(({ values }) => positive(values[at])))] as uPlot.AlignedData;
+    const data = [
+      points.map(({ x }) => Number(x)),
+      ...series.map((_, at) => points.map(({ values }) => positive(values[at]))),
+    ] as uPlot.AlignedData;
     const font = `12px ${getComputedStyle(host).fontFamily}`;
-    const axis = { stroke: colour("--muted"), grid: { stroke: colour("--rule"), width: 1 }, ticks: { show: false }, font, filter: (_: uPlot, all: number[]) => all };
+    const axis = {
+      stroke: colour("--muted"),
+      grid: { stroke: colour("--rule"), width: 1 },
+      ticks: { show: false },
+      font,
+      filter: (_: uPlot, all: number[]) => all,
+    };
     // What spans decades is drawn in decades; a window over drift is a matter of how much of it is left.
     const hourly = series.some((one) => one.hourly);
     const logarithmic = hourly;
@@ -156,9 +190,31 @@ function Plot({ name, points, unit, xLabel, series }: PlotProps) {
         axes: [
           { ...axis, values: tick(unit), splits: splits(unit === duration ? ROUND_TIMES : TEN, width < 420 ? 4 : 8) },
           { ...axis, values: tick(duration), size: 58, splits: logarithmic ? splits(ROUND_TIMES, 8) : linear },
-          ...(hourly ? [{ ...axis, scale: "hour", side: 1 as const, values: tick(grouped), size: 76, splits: splits(TEN, 8), grid: { show: false } }] : []),
+          ...(hourly
+            ? [
+                {
+                  ...axis,
+                  scale: "hour",
+                  side: 1 as const,
+                  values: tick(grouped),
+                  size: 76,
+                  splits: splits(TEN, 8),
+                  grid: { show: false },
+                },
+              ]
+            : []),
         ],
-        series: [{}, ...series.map((one) => ({ label: one.label, stroke: colour(one.colour), width: 2, scale: one.hourly ? "hour" : "y", points: { show: false }, ...(one.dash ? { dash: one.dash } : {}) }))],
+        series: [
+          {},
+          ...series.map((one) => ({
+            label: one.label,
+            stroke: colour(one.colour),
+            width: 2,
+            scale: one.hourly ? "hour" : "y",
+            points: { show: false },
+            ...(one.dash ? { dash: one.dash } : {}),
+          })),
+        ],
       },
       data,
       host,
@@ -199,7 +255,11 @@ function Plot({ name, points, unit, xLabel, series }: PlotProps) {
                   <th scope="row">{unit(x)}</th>
                   {series.map((one, at) => {
                     const value = values[at];
-                    return <td key={one.label}>{value === null || value === undefined ? "none" : one.hourly ? grouped(value) : duration(value)}</td>;
+                    return (
+                      <td key={one.label}>
+                        {value === null || value === undefined ? "none" : one.hourly ? grouped(value) : duration(value)}
+                      </td>
+                    );
                   })}
                 </tr>
               ))}

@@ -29,7 +29,8 @@ export function SizeView({ state, set }: { state: SizeState; set: (state: SizeSt
   const stale = !("plan" in asked);
 
   useEffect(() => {
-    if ("plan" in asked) say(`Window ${duration(big(asked.plan.window_us))}, margin ${duration(big(asked.plan.margin_us))}.`, 700);
+    if ("plan" in asked)
+      say(`Window ${duration(big(asked.plan.window_us))}, margin ${duration(big(asked.plan.margin_us))}.`, 700);
     else say(none ? "No TTL is long enough." : Object.values(problems).join(" "), 700);
   }, [asked]);
 
@@ -40,7 +41,10 @@ export function SizeView({ state, set }: { state: SizeState; set: (state: SizeSt
         {none && (
           <div class="verdict bad" id="no-ttl">
             <h3>No TTL is long enough</h3>
-            <p>The renewals that may be lost and the drift take more of every lease than it has: allow for fewer lost ones, more heartbeats per TTL, or take better clocks.</p>
+            <p>
+              The renewals that may be lost and the drift take more of every lease than it has: allow for fewer lost ones, more
+              heartbeats per TTL, or take better clocks.
+            </p>
           </div>
         )}
         {stale && !none && (
@@ -52,7 +56,8 @@ export function SizeView({ state, set }: { state: SizeState; set: (state: SizeSt
       </div>
       {shown && !stale && (
         <p class="strip" aria-hidden="true">
-          {shown.answer.sized ? "Least TTL" : "Window"} <strong>{duration(shown.answer.sized ? shown.answer.ttl : big(shown.answer.plan.window_us))}</strong>
+          {shown.answer.sized ? "Least TTL" : "Window"}{" "}
+          <strong>{duration(shown.answer.sized ? shown.answer.ttl : big(shown.answer.plan.window_us))}</strong>
         </p>
       )}
     </div>
@@ -64,7 +69,8 @@ function Results({ answer, typed, state, set }: Shown & { state: SizeState; set:
   const figure = useRef<HTMLElement>(null);
   const drawing = () => figure.current?.querySelector<SVGSVGElement>("svg.picture") ?? undefined;
   const said = useMemo(() => verdicts(answer, typed), [answer, typed]);
-  const json = () => toJson(typed.from === "work" ? { ...answer.sizeInput, ttl_us: answer.ttl, ...plan } : { ...answer.planInput, ...plan });
+  const json = () =>
+    toJson(typed.from === "work" ? { ...answer.sizeInput, ttl_us: answer.ttl, ...plan } : { ...answer.planInput, ...plan });
   return (
     <>
       <section class="answer" aria-labelledby="answer-title">
@@ -111,13 +117,31 @@ function Results({ answer, typed, state, set }: Shown & { state: SizeState; set:
         </figcaption>
         <Picture answer={answer} />
         <div class="actions">
-          <button type="button" class="small" onClick={() => save("lease.json", new Blob([json()], { type: "application/json" }))}>
+          <button
+            type="button"
+            class="small"
+            onClick={() => save("lease.json", new Blob([json()], { type: "application/json" }))}
+          >
             JSON
           </button>
-          <button type="button" class="small" onClick={() => { const svg = drawing(); if (svg) save("lease.svg", svgFile(svg)); }}>
+          <button
+            type="button"
+            class="small"
+            onClick={() => {
+              const svg = drawing();
+              if (svg) save("lease.svg", svgFile(svg));
+            }}
+          >
             SVG
           </button>
-          <button type="button" class="small" onClick={async () => { const svg = drawing(); if (svg) save("lease.png", await pngFile(svg)); }}>
+          <button
+            type="button"
+            class="small"
+            onClick={async () => {
+              const svg = drawing();
+              if (svg) save("lease.png", await pngFile(svg));
+            }}
+          >
             PNG
           </button>
         </div>

@@ -3,7 +3,18 @@
 
 import type { System } from "fencegate";
 import { presets } from "../model/module";
-import { CHECK, SIZE, START, VIEWS, WATCH, type CheckState, type SizeState, type State, type View, type WatchState } from "./state";
+import {
+  CHECK,
+  SIZE,
+  START,
+  VIEWS,
+  WATCH,
+  type CheckState,
+  type SizeState,
+  type State,
+  type View,
+  type WatchState,
+} from "./state";
 
 /** Longer than anything that the fields take. */
 const LONGEST = 2_000;
@@ -58,7 +69,11 @@ export function fromHash(hash: string): Read {
       if (checkable().includes(value as System)) check.system = value as System;
       else strange.push(key);
     } else {
-      const [into, field]: [object, string] = key.startsWith("check.") ? [check, key.slice(6)] : key.startsWith("watch.") ? [watch, key.slice(6)] : [size, key];
+      const [into, field]: [object, string] = key.startsWith("check.")
+        ? [check, key.slice(6)]
+        : key.startsWith("watch.")
+          ? [watch, key.slice(6)]
+          : [size, key];
       const takes = Object.hasOwn(into, field) && field !== "values" && (WORDS[field]?.includes(value) ?? true);
       if (takes) (into as Record<string, string>)[field] = value;
       else strange.push(key);
@@ -74,5 +89,7 @@ export function fromHash(hash: string): Read {
 
 /** The systems that have something to check. */
 export function checkable(): System[] {
-  return presets().systems.filter(({ defaults }) => Object.keys(defaults).length > 0).map(({ system }) => system as System);
+  return presets()
+    .systems.filter(({ defaults }) => Object.keys(defaults).length > 0)
+    .map(({ system }) => system as System);
 }

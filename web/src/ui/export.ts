@@ -1,7 +1,18 @@
 // A picture as a file of its own: with the colours and the font that it has on the page, since it leaves the style
 // sheet behind.
 
-const PROPERTIES = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "font-size", "font-weight", "font-family", "text-anchor", "opacity"];
+const PROPERTIES = [
+  "fill",
+  "fill-opacity",
+  "stroke",
+  "stroke-width",
+  "stroke-dasharray",
+  "font-size",
+  "font-weight",
+  "font-family",
+  "text-anchor",
+  "opacity",
+];
 
 /** The drawing with everything written into it. */
 export function standalone(svg: SVGSVGElement): string {
@@ -14,11 +25,19 @@ export function standalone(svg: SVGSVGElement): string {
   });
   const { width, height } = svg.getBoundingClientRect();
   const paper = document.createElementNS("http://www.w3.org/2000/svg", "rect");
-  for (const [name, value] of Object.entries({ width: "100%", height: "100%", fill: getComputedStyle(document.body).backgroundColor })) {
+  for (const [name, value] of Object.entries({
+    width: "100%",
+    height: "100%",
+    fill: getComputedStyle(document.body).backgroundColor,
+  })) {
     paper.setAttribute(name, value);
   }
   copy.prepend(paper);
-  for (const [name, value] of Object.entries({ xmlns: "http://www.w3.org/2000/svg", width: String(width), height: String(height) })) {
+  for (const [name, value] of Object.entries({
+    xmlns: "http://www.w3.org/2000/svg",
+    width: String(width),
+    height: String(height),
+  })) {
     copy.setAttribute(name, value);
   }
   copy.removeAttribute("class");
@@ -36,7 +55,10 @@ export async function pngFile(svg: SVGSVGElement): Promise<Blob> {
     const image = new Image();
     image.src = url;
     await image.decode();
-    const canvas = Object.assign(document.createElement("canvas"), { width: Math.round(width * 2), height: Math.round(height * 2) });
+    const canvas = Object.assign(document.createElement("canvas"), {
+      width: Math.round(width * 2),
+      height: Math.round(height * 2),
+    });
     canvas.getContext("2d")?.drawImage(image, 0, 0, canvas.width, canvas.height);
     return await new Promise((resolve, reject) => {
       canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("no picture"))), "image/png");

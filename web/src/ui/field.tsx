@@ -20,10 +20,16 @@ interface FieldProps {
   children?: ComponentChildren;
 }
 
-export const TIMES = "100us 200us 500us 1ms 2ms 5ms 10ms 20ms 50ms 100ms 200ms 500ms 1s 2s 3s 5s 8s 10s 15s 20s 30s 45s 1m 90s 2m 3m 5m 10m 15m 30m 1h 2h 6h 12h 1d".split(" ");
+export const TIMES =
+  "100us 200us 500us 1ms 2ms 5ms 10ms 20ms 50ms 100ms 200ms 500ms 1s 2s 3s 5s 8s 10s 15s 20s 30s 45s 1m 90s 2m 3m 5m 10m 15m 30m 1h 2h 6h 12h 1d".split(
+    " ",
+  );
 export const SHORT_TIMES = ["0s", ...TIMES.slice(0, 21)];
 export const WORK_TIMES = ["0s", ...TIMES.slice(3)];
-export const DRIFTS = "0ppm 1ppm 2ppm 5ppm 10ppm 20ppm 50ppm 100ppm 200ppm 500ppm 1000ppm 2000ppm 5000ppm 1% 2% 5% 8.3333334% 10% 20% 46.875%".split(" ");
+export const DRIFTS =
+  "0ppm 1ppm 2ppm 5ppm 10ppm 20ppm 50ppm 100ppm 200ppm 500ppm 1000ppm 2000ppm 5000ppm 1% 2% 5% 8.3333334% 10% 20% 46.875%".split(
+    " ",
+  );
 export const COUNTS = "0 1 2 3 4 5 6 7 8 9 10 12 15 20".split(" ");
 
 export function Field({ id, label, value, onInput, hint, problem, steps, optional, placeholder, shared, children }: FieldProps) {
@@ -91,7 +97,11 @@ const sizes = new Map<string, bigint>();
 function measure(text: string): bigint | undefined {
   const cached = sizes.get(text);
   if (cached !== undefined) return cached;
-  const read = /(ppm|ppb|%)$/.test(text) ? readDrift(text, "") : /^\d+$/.test(text) ? BigInt(text) : readDuration(text, "down", "");
+  const read = /(ppm|ppb|%)$/.test(text)
+    ? readDrift(text, "")
+    : /^\d+$/.test(text)
+      ? BigInt(text)
+      : readDuration(text, "down", "");
   if (read instanceof Problem) return undefined;
   if (sizes.size < 1_000) sizes.set(text, read);
   return read;

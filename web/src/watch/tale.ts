@@ -40,12 +40,18 @@ export function change(typed: WatchState): Scenario | Problems {
     problems[read.field] = read.words;
     return 0n;
   };
-  const time = (field: "ttl" | "delay" | "freeze") => (typed[field].trim() ? take(readDuration(typed[field], field === "ttl" ? "down" : "up", field)) : undefined);
+  const time = (field: "ttl" | "delay" | "freeze") =>
+    typed[field].trim() ? take(readDuration(typed[field], field === "ttl" ? "down" : "up", field)) : undefined;
   const [ttl, delay, freeze] = [time("ttl"), time("delay"), time("freeze")];
   const slow = typed.drift.trim().startsWith("-");
   const drift = typed.drift.trim() ? take(readDrift(compact(typed.drift).replace(/^[-+−]/, ""), "drift")) : undefined;
   if (Object.keys(problems).length) return problems;
-  const jobs = [typed.a, typed.b].map((text) => text.split("\n").map((line) => line.trim()).filter(Boolean));
+  const jobs = [typed.a, typed.b].map((text) =>
+    text
+      .split("\n")
+      .map((line) => line.trim())
+      .filter(Boolean),
+  );
   return {
     ...scenario,
     fencing: typed.fencing === "on",
@@ -56,7 +62,9 @@ export function change(typed: WatchState): Scenario | Problems {
       ...(delay === undefined ? {} : { delay_us: delay }),
       ...(drift === undefined || at > 0 ? {} : { drift_ppb: slow ? -drift : drift }),
     })),
-    happenings: (scenario.happenings ?? []).map((one) => (freeze === undefined || !LASTS.includes(one.what) ? one : { ...one, for_us: freeze })),
+    happenings: (scenario.happenings ?? []).map((one) =>
+      freeze === undefined || !LASTS.includes(one.what) ? one : { ...one, for_us: freeze },
+    ),
   };
 }
 
@@ -82,7 +90,8 @@ export function tell(scenario: Scenario): Tale | Problems {
   for (let event = story.step(); event; event = story.step()) {
     const state = story.state();
     frames.push({ at: big(event.at_us), event, state });
-    for (const message of state.messages) messages.set(`${message.from} ${message.to} ${message.kind} ${message.sent_us}`, message);
+    for (const message of state.messages)
+      messages.set(`${message.from} ${message.to} ${message.kind} ${message.sent_us}`, message);
   }
   story.free();
   return { scenario, until: big(scenario.until_us), frames, messages: [...messages.values()] };

@@ -31,12 +31,22 @@ export function Timeline({ tale, at }: { tale: Tale; at: bigint }) {
   const x = time.x(at);
   return (
     <div ref={ref}>
-      <svg class="picture timeline" role="img" aria-label="The story as lanes over time. The log beside it says the same in words." width={width} height={total} viewBox={`0 0 ${width} ${total}`}>
+      <svg
+        class="picture timeline"
+        role="img"
+        aria-label="The story as lanes over time. The log beside it says the same in words."
+        width={width}
+        height={total}
+        viewBox={`0 0 ${width} ${total}`}
+      >
         {lanes.map((name) => (
           <line key={name} class="lane" x1={0} x2={width} y1={y(name) + BAR / 2} y2={y(name) + BAR / 2} />
         ))}
-        {names.map((name, who) => stretches(tale, who).map((part) => <Bar key={`${name}${part.from}${part.cls}`} part={part} time={time} y={y(name)} />))}
-        {names.length > 0 && leases(tale).map((part) => <Bar key={`lease${part.from}`} part={part} time={time} y={y("coordinator")} />)}
+        {names.map((name, who) =>
+          stretches(tale, who).map((part) => <Bar key={`${name}${part.from}${part.cls}`} part={part} time={time} y={y(name)} />),
+        )}
+        {names.length > 0 &&
+          leases(tale).map((part) => <Bar key={`lease${part.from}`} part={part} time={time} y={y("coordinator")} />)}
         {power(tale).map((part) => (
           <Bar key={`power${part.from}`} part={part} time={time} y={y("resource")} />
         ))}
@@ -52,7 +62,18 @@ export function Timeline({ tale, at }: { tale: Tale; at: bigint }) {
               y2={y(message.to) + (y(message.from) < y(message.to) ? 0 : BAR)}
             />
           ))}
-        {tale.frames.map(({ event }, n) => event && <Mark key={n} kind={event.kind} x={time.x(big(event.at_us))} y={y(event.who === "operator" ? "resource" : event.who) + BAR / 2} token={event.token === null ? "" : `${event.token}`} />)}
+        {tale.frames.map(
+          ({ event }, n) =>
+            event && (
+              <Mark
+                key={n}
+                kind={event.kind}
+                x={time.x(big(event.at_us))}
+                y={y(event.who === "operator" ? "resource" : event.who) + BAR / 2}
+                token={event.token === null ? "" : `${event.token}`}
+              />
+            ),
+        )}
         {lanes.map((name) => (
           <text key={name} class="row over" x={0} y={y(name) - 7}>
             {name === "coordinator" ? "lock service" : name}

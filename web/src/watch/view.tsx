@@ -30,7 +30,12 @@ export function WatchView({ state, set }: { state: WatchState; set: (state: Watc
   const problems = isTale(told) ? {} : told;
   const ready = chosen(story);
   const put = (changed: Partial<WatchState>) => set({ ...state, ...changed });
-  const field = (id: "ttl" | "delay" | "drift" | "freeze") => ({ id, value: state[id], onInput: (value: string) => put({ [id]: value }), problem: problems[id] });
+  const field = (id: "ttl" | "delay" | "drift" | "freeze") => ({
+    id,
+    value: state[id],
+    onInput: (value: string) => put({ [id]: value }),
+    problem: problems[id],
+  });
   const workers = ready.scenario.workers ?? [];
   const lasts = struck(ready.scenario)?.for_us;
   return (
@@ -38,7 +43,11 @@ export function WatchView({ state, set }: { state: WatchState; set: (state: Watc
       <form class="settings" aria-label="The story" onSubmit={(event) => event.preventDefault()}>
         <div class="field">
           <label for="story">Story</label>
-          <select id="story" value={ready.name} onChange={(event) => set({ ...WATCH, fencing, story: event.currentTarget.value })}>
+          <select
+            id="story"
+            value={ready.name}
+            onChange={(event) => set({ ...WATCH, fencing, story: event.currentTarget.value })}
+          >
             {READY.map(({ name, title }) => (
               <option key={name} value={name}>
                 {title}
@@ -48,34 +57,60 @@ export function WatchView({ state, set }: { state: WatchState; set: (state: Watc
           <p class="hint">{ready.about}</p>
         </div>
         <label class="switch">
-          <input id="fencing" type="checkbox" role="switch" checked={fencing === "on"} onChange={(event) => put({ fencing: event.currentTarget.checked ? "on" : "off" })} />
+          <input
+            id="fencing"
+            type="checkbox"
+            role="switch"
+            checked={fencing === "on"}
+            onChange={(event) => put({ fencing: event.currentTarget.checked ? "on" : "off" })}
+          />
           <span>
             Fencing <b>{fencing}</b>
           </span>
         </label>
         {workers.length > 0 && (
-        <details class="more" open={wide()}>
-        <summary>Change the story</summary>
-        {workers.map(({ name, job }, at) => (
-          <div class="field" key={name}>
-            <label for={at ? "b" : "a"}>{name} writes</label>
-            <textarea
-              id={at ? "b" : "a"}
-              rows={2}
-              value={(at ? b : a) || job.join("\n")}
-              onInput={(event) => put(at ? { b: event.currentTarget.value } : { a: event.currentTarget.value })}
-              aria-describedby={`${at ? "b" : "a"}-error`}
+          <details class="more" open={wide()}>
+            <summary>Change the story</summary>
+            {workers.map(({ name, job }, at) => (
+              <div class="field" key={name}>
+                <label for={at ? "b" : "a"}>{name} writes</label>
+                <textarea
+                  id={at ? "b" : "a"}
+                  rows={2}
+                  value={(at ? b : a) || job.join("\n")}
+                  onInput={(event) => put(at ? { b: event.currentTarget.value } : { a: event.currentTarget.value })}
+                  aria-describedby={`${at ? "b" : "a"}-error`}
+                />
+                <p class="error" id={`${at ? "b" : "a"}-error`}>
+                  {problems[at ? "b" : "a"]}
+                </p>
+              </div>
+            ))}
+            <Field
+              {...field("delay")}
+              label="Delay of each message"
+              steps={SHORT_TIMES}
+              placeholder={typedDuration(big(workers[0]?.delay_us ?? 0))}
+              hint="one way"
             />
-            <p class="error" id={`${at ? "b" : "a"}-error`}>
-              {problems[at ? "b" : "a"]}
-            </p>
-          </div>
-        ))}
-            <Field {...field("delay")} label="Delay of each message" steps={SHORT_TIMES} placeholder={typedDuration(big(workers[0]?.delay_us ?? 0))} hint="one way" />
-            {ready.scenario.expires !== false && <Field {...field("ttl")} label="TTL" steps={TIMES} placeholder={typedDuration(big(ready.scenario.ttl_us ?? 0))} />}
-            <Field {...field("drift")} label={`${workers[0]?.name}’s clock is off by`} steps={DRIFTS} placeholder="0ppm" hint={<>slow below zero: <code>-2%</code></>} />
-            {lasts !== undefined && <Field {...field("freeze")} label="Freeze, hang or hold" steps={TIMES} placeholder={typedDuration(big(lasts))} />}
-        </details>
+            {ready.scenario.expires !== false && (
+              <Field {...field("ttl")} label="TTL" steps={TIMES} placeholder={typedDuration(big(ready.scenario.ttl_us ?? 0))} />
+            )}
+            <Field
+              {...field("drift")}
+              label={`${workers[0]?.name}’s clock is off by`}
+              steps={DRIFTS}
+              placeholder="0ppm"
+              hint={
+                <>
+                  slow below zero: <code>-2%</code>
+                </>
+              }
+            />
+            {lasts !== undefined && (
+              <Field {...field("freeze")} label="Freeze, hang or hold" steps={TIMES} placeholder={typedDuration(big(lasts))} />
+            )}
+          </details>
         )}
       </form>
       <div class={`results${isTale(told) ? "" : " stale"}`}>
@@ -150,7 +185,11 @@ function Stage({ tale, state, put, title }: StageProps) {
         <div>
           <h2 id="story-title">{title}</h2>
           <p id="outcome" class={`headline ${corrupted > 0n ? "bad" : bounced > 0n ? "good" : ""}`}>
-            {corrupted > 0n ? "The ledger is corrupted" : bounced > 0n ? `Refused: ${frame.state.ledger.findLast(({ verdict }) => verdict === "bounced")?.words.replace(/:.*/, "") ?? "the raise"}` : "Nothing late so far"}
+            {corrupted > 0n
+              ? "The ledger is corrupted"
+              : bounced > 0n
+                ? `Refused: ${frame.state.ledger.findLast(({ verdict }) => verdict === "bounced")?.words.replace(/:.*/, "") ?? "the raise"}`
+                : "Nothing late so far"}
           </p>
         </div>
         <div class="pulse-row">
@@ -162,7 +201,8 @@ function Stage({ tale, state, put, title }: StageProps) {
           ))}
           {frame.state.workers.length > 0 && (
             <p class={`actor lease ${frame.state.lease ? "held" : ""}`}>
-              <b>lease</b> {frame.state.lease ? `${frame.state.lease.holder}, until ${duration(big(frame.state.lease.ends_us))}` : "free"}
+              <b>lease</b>{" "}
+              {frame.state.lease ? `${frame.state.lease.holder}, until ${duration(big(frame.state.lease.ends_us))}` : "free"}
             </p>
           )}
           <p class="actor fence">
@@ -174,16 +214,41 @@ function Stage({ tale, state, put, title }: StageProps) {
       <figure ref={host} class="drawn">
         <Timeline tale={tale} at={at} />
         <div class="transport" role="group" aria-label="Time">
-          <button type="button" onClick={() => (at >= tale.until && go(0n), setPlaying(!playing))} aria-label={playing ? "Stop" : "Play"}>
+          <button
+            type="button"
+            onClick={() => (at >= tale.until && go(0n), setPlaying(!playing))}
+            aria-label={playing ? "Stop" : "Play"}
+          >
             {playing ? "■" : "▶"}
           </button>
-          <button type="button" onClick={() => (setPlaying(false), go(tale.frames[n > 0 && tale.frames[n]?.at === at ? prior(tale, n) : n]?.at ?? 0n))} aria-label="One event back">
+          <button
+            type="button"
+            onClick={() => (
+              setPlaying(false),
+              go(tale.frames[n > 0 && tale.frames[n]?.at === at ? prior(tale, n) : n]?.at ?? 0n)
+            )}
+            aria-label="One event back"
+          >
             ‹
           </button>
-          <button type="button" onClick={() => (setPlaying(false), go(tale.frames.find((one) => one.at > at)?.at ?? tale.until))} aria-label="One event on">
+          <button
+            type="button"
+            onClick={() => (setPlaying(false), go(tale.frames.find((one) => one.at > at)?.at ?? tale.until))}
+            aria-label="One event on"
+          >
             ›
           </button>
-          <input type="range" class="slider scrub" aria-label="Time in the story" aria-valuetext={duration(at)} min={0} max={Number(tale.until)} step={10_000} value={Number(at)} onInput={(event) => (setPlaying(false), go(BigInt(event.currentTarget.valueAsNumber)))} />
+          <input
+            type="range"
+            class="slider scrub"
+            aria-label="Time in the story"
+            aria-valuetext={duration(at)}
+            min={0}
+            max={Number(tale.until)}
+            step={10_000}
+            value={Number(at)}
+            onInput={(event) => (setPlaying(false), go(BigInt(event.currentTarget.valueAsNumber)))}
+          />
           <output id="now">{duration(at - (at % 1_000n))}</output>
           <select aria-label="Speed" value={String(speed)} onChange={(event) => setSpeed(Number(event.currentTarget.value))}>
             {SPEEDS.map((times) => (
@@ -194,12 +259,24 @@ function Stage({ tale, state, put, title }: StageProps) {
           </select>
         </div>
         <ul class="legend" aria-hidden="true">
-          <li><span class="swatch held" /> counts on its lease</li>
-          <li><span class="swatch granted" /> lease at the lock service</li>
-          <li><span class="swatch frozen" /> frozen, hung or dead</li>
-          <li><span class="glyph landed">✓</span> landed</li>
-          <li><span class="glyph bounced">⊖</span> bounced</li>
-          <li><span class="glyph corrupted">⊗</span> corrupted</li>
+          <li>
+            <span class="swatch held" /> counts on its lease
+          </li>
+          <li>
+            <span class="swatch granted" /> lease at the lock service
+          </li>
+          <li>
+            <span class="swatch frozen" /> frozen, hung or dead
+          </li>
+          <li>
+            <span class="glyph landed">✓</span> landed
+          </li>
+          <li>
+            <span class="glyph bounced">⊖</span> bounced
+          </li>
+          <li>
+            <span class="glyph corrupted">⊗</span> corrupted
+          </li>
         </ul>
       </figure>
       <section class="tables">
@@ -239,28 +316,68 @@ function Stage({ tale, state, put, title }: StageProps) {
         <div>
           <h2 id="log-title">What has happened</h2>
           <ol class="log" id="log" tabIndex={0} aria-labelledby="log-title">
-            {tale.frames.slice(1, n + 1).toReversed().map(({ event }, row) => event && (
-              <li key={n - row} class={event.kind}>
-                <span class="when">{duration(big(event.at_us) - (big(event.at_us) % 1_000n))}</span> <b>{event.who === "coordinator" ? "lock service" : event.who}</b> {event.words}
-              </li>
-            ))}
+            {tale.frames
+              .slice(1, n + 1)
+              .toReversed()
+              .map(
+                ({ event }, row) =>
+                  event && (
+                    <li key={n - row} class={event.kind}>
+                      <span class="when">{duration(big(event.at_us) - (big(event.at_us) % 1_000n))}</span>{" "}
+                      <b>{event.who === "coordinator" ? "lock service" : event.who}</b> {event.words}
+                    </li>
+                  ),
+              )}
           </ol>
         </div>
       </section>
       <div class="actions">
-        <button type="button" class="small" onClick={() => save("story.json", new Blob([toJson({ scenario: tale.scenario, events: tale.frames.flatMap(({ event }) => event ?? []), end })], { type: "application/json" }))}>
+        <button
+          type="button"
+          class="small"
+          onClick={() =>
+            save(
+              "story.json",
+              new Blob([toJson({ scenario: tale.scenario, events: tale.frames.flatMap(({ event }) => event ?? []), end })], {
+                type: "application/json",
+              }),
+            )
+          }
+        >
           JSON
         </button>
-        <button type="button" class="small" onClick={() => { const drawn = svg(); if (drawn) save("story.svg", svgFile(drawn)); }}>
+        <button
+          type="button"
+          class="small"
+          onClick={() => {
+            const drawn = svg();
+            if (drawn) save("story.svg", svgFile(drawn));
+          }}
+        >
           SVG
         </button>
-        <button type="button" class="small" onClick={async () => { const drawn = svg(); if (drawn) save("story.png", await pngFile(drawn)); }}>
+        <button
+          type="button"
+          class="small"
+          onClick={async () => {
+            const drawn = svg();
+            if (drawn) save("story.png", await pngFile(drawn));
+          }}
+        >
           PNG
         </button>
       </div>
       <section class="copies" aria-label="To take along">
-        <Copy id="javascript" title="In JavaScript" text={`import init, { Story } from "fencegate";\n\nawait init();\nconst story = new Story(${toJson(tale.scenario)});\nfor (let event; (event = story.step()); ) console.log(event.at_us, event.who, event.words);`} />
-        <Copy id="command" title="A late command against emulated firmware" text={`cargo xtask demo --fencing ${state.fencing}`} />
+        <Copy
+          id="javascript"
+          title="In JavaScript"
+          text={`import init, { Story } from "fencegate";\n\nawait init();\nconst story = new Story(${toJson(tale.scenario)});\nfor (let event; (event = story.step()); ) console.log(event.at_us, event.who, event.words);`}
+        />
+        <Copy
+          id="command"
+          title="A late command against emulated firmware"
+          text={`cargo xtask demo --fencing ${state.fencing}`}
+        />
       </section>
     </>
   );
