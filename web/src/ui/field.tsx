@@ -52,7 +52,7 @@ export function Field({ id, label, value, onInput, hint, problem, steps, optiona
           aria-describedby={described}
           onInput={(event) => onInput(event.currentTarget.value)}
         />
-        {steps && <Slider id={id} steps={steps} value={value} onInput={onInput} />}
+        {steps && <Slider id={id} steps={steps} value={value || placeholder || ""} onInput={onInput} />}
       </div>
       {children}
       {hint && (
