@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vite";
@@ -17,10 +18,36 @@ const contentSecurityPolicy = {
   ],
 };
 
+/** What lies in public/ and is part of the page offline. */
+const PUBLIC = ["favicon.svg", "icon.svg", "manifest.webmanifest"];
+
+/** Writes the service worker, with the names of everything that was built and a version that follows from them. */
+const serviceWorker = {
+  name: "service-worker",
+  apply: "build",
+  enforce: "post",
+  generateBundle(_options, bundle) {
+    const built = Object.values(bundle).map((file) => [file.fileName, file.code ?? file.source]);
+    const kept = PUBLIC.map((name) => [name, readFileSync(here(`public/${name}`))]);
+    const hash = createHash("sha256");
+    for (const [name, content] of [...built, ...kept]) hash.update(name).update(content);
+    const files = ["./", ...[...built, ...kept].map(([name]) => `./${name}`).filter((name) => name !== "./index.html")];
+    const source = readFileSync(here("sw.js"), "utf8")
+      .replace('"VERSION"', JSON.stringify(hash.digest("hex").slice(0, 16)))
+      .replace('["FILES"]', JSON.stringify(files));
+    this.emitFile({ type: "asset", fileName: "sw.js", source });
+  },
+};
+
 export default defineConfig({
   base: "./", // works on a sub-path
-  resolve: { alias: { fencegate: here("../wasm/pkg/fencegate.js") } },
+  resolve: {
+    alias: [
+      { find: "fencegate/scenarios.json", replacement: here("../wasm/pkg/scenarios.json") },
+      { find: "fencegate", replacement: here("../wasm/pkg/fencegate.js") },
+    ],
+  },
   build: { target: "es2022", assetsInlineLimit: 0, modulePreload: false },
   server: { host: "127.0.0.1", fs: { allow: [here(".."), here(".")] } },
-  plugins: [contentSecurityPolicy],
+  plugins: [contentSecurityPolicy, serviceWorker],
 });

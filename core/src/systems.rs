@@ -357,7 +357,7 @@ pub const PRESETS: [&Preset; 15] = [
 pub(crate) const REDLOCK_DOC: &str = "redis/redis-doc docs/manual/patterns/distributed-locks.md";
 pub(crate) const REDLOCK_RB: &str = "leandromoreira/redlock-rb lib/redlock/client.rb (CLOCK_DRIFT_FACTOR, drift)";
 
-const REDIS: Preset = Preset {
+static REDIS: Preset = Preset {
     system: "redis",
     defaults: &[],
     token: None,
@@ -367,7 +367,7 @@ const REDIS: Preset = Preset {
     sources: &["redis/redis-doc commands/set.md", REDLOCK_DOC],
 };
 
-const REDLOCK: Preset = Preset {
+static REDLOCK: Preset = Preset {
     system: "redlock",
     defaults: &[
         key("ttl", Kind::Ttl, None, "the caller's choice in every client"),
@@ -390,7 +390,7 @@ pub(crate) const REDISSON_LOCKS: &str = "redisson/redisson docs/data-and-service
 pub(crate) const REDISSON_FENCED: &str =
     "redisson/redisson redisson/src/main/java/org/redisson/RedissonFencedLock.java";
 
-const REDISSON: Preset = Preset {
+static REDISSON: Preset = Preset {
     system: "redisson",
     defaults: &[
         ttl("ttl", s(30), REDISSON_CONFIG),
@@ -416,7 +416,7 @@ pub(crate) const ETCD_LESSOR: &str = "etcd-io/etcd server/lease/lessor.go (MaxLe
 pub(crate) const ETCD_SERVER: &str = "etcd-io/etcd server/etcdserver/server.go (minTTL)";
 pub(crate) const ETCD_CONFIG: &str = "etcd-io/etcd server/embed/config.go (ElectionMs, TickMs, maxElectionMs)";
 
-const ETCD: Preset = Preset {
+static ETCD: Preset = Preset {
     system: "etcd",
     defaults: &[
         ttl("ttl", s(60), ETCD_SESSION),
@@ -440,7 +440,7 @@ const ETCD: Preset = Preset {
 
 pub(crate) const ZOOKEEPER_SERVER: &str = "apache/zookeeper zookeeper-server/src/main/java/org/apache/zookeeper/server/ZooKeeperServer.java (processConnectRequest)";
 
-const ZOOKEEPER: Preset = Preset {
+static ZOOKEEPER: Preset = Preset {
     system: "zookeeper",
     defaults: &[
         ttl(
@@ -466,7 +466,7 @@ const ZOOKEEPER: Preset = Preset {
 pub(crate) const CHUBBY_PAPER: &str =
     "M. Burrows, The Chubby lock service for loosely-coupled distributed systems, OSDI 2006, sections 2.4 and 2.8";
 
-const CHUBBY: Preset = Preset {
+static CHUBBY: Preset = Preset {
     system: "chubby",
     defaults: &[ttl("lease", s(12), CHUBBY_PAPER), time("grace", s(45), CHUBBY_PAPER)],
     token: Some("the sequencer: name, mode and generation of the lock"),
@@ -481,7 +481,7 @@ pub(crate) const PATRONI_WATCHDOG: &str =
     "patroni/patroni patroni/watchdog/base.py (WatchdogConfig.timeout, timing_slack)";
 pub(crate) const PATRONI_DYNAMIC: &str = "patroni/patroni docs/dynamic_configuration.rst";
 
-const PATRONI: Preset = Preset {
+static PATRONI: Preset = Preset {
     system: "patroni",
     defaults: &[
         ttl("ttl", s(30), PATRONI_DYNAMIC),
@@ -500,7 +500,7 @@ const PATRONI: Preset = Preset {
 pub(crate) const CLIENT_GO: &str = "kubernetes/client-go tools/leaderelection/leaderelection.go";
 pub(crate) const COMPONENT_BASE: &str = "kubernetes/component-base config/v1alpha1/defaults.go";
 
-const KUBERNETES: Preset = Preset {
+static KUBERNETES: Preset = Preset {
     system: "kubernetes",
     defaults: &[
         ttl("lease_duration", s(15), COMPONENT_BASE),
@@ -519,7 +519,7 @@ pub(crate) const CONSUL_ENDPOINT: &str =
 pub(crate) const CONSUL_STRUCTS: &str = "hashicorp/consul agent/structs/structs.go (SessionTTLMax, MaxLockDelay)";
 pub(crate) const CONSUL_TTL: &str = "hashicorp/consul agent/consul/session_ttl.go (createSessionTimer)";
 
-const CONSUL: Preset = Preset {
+static CONSUL: Preset = Preset {
     system: "consul",
     defaults: &[
         ttl("ttl", s(15), "hashicorp/consul api/lock.go (DefaultLockSessionTTL)"),
@@ -545,7 +545,7 @@ const DYNAMODB_DIR: &str = "awslabs/amazon-dynamodb-lock-client src/main/java/co
 pub(crate) const DYNAMODB_CLIENT: &str =
     "awslabs/amazon-dynamodb-lock-client src/main/java/com/amazonaws/services/dynamodbv2/AmazonDynamoDBLockClient.java";
 
-const DYNAMODB: Preset = Preset {
+static DYNAMODB: Preset = Preset {
     system: "dynamodb",
     defaults: &[
         ttl("lease_duration", s(20), DYNAMODB_DIR),
@@ -573,7 +573,7 @@ pub(crate) const SHEDLOCK_CONFIG: &str =
     "lukas-krecan/ShedLock shedlock-core/src/main/java/net/javacrumbs/shedlock/core/LockConfiguration.java";
 pub(crate) const SHEDLOCK_README: &str = "lukas-krecan/ShedLock README.md";
 
-const SHEDLOCK: Preset = Preset {
+static SHEDLOCK: Preset = Preset {
     system: "shedlock",
     defaults: &[
         key("lock_at_most_for", Kind::Ttl, None, SHEDLOCK_README),
@@ -589,7 +589,7 @@ const SHEDLOCK: Preset = Preset {
     sources: &[SHEDLOCK_CONFIG, SHEDLOCK_README],
 };
 
-const POSTGRES_ADVISORY: Preset = Preset {
+static POSTGRES_ADVISORY: Preset = Preset {
     system: "postgres-advisory",
     defaults: &[],
     token: None,
@@ -603,7 +603,7 @@ const POSTGRES_ADVISORY: Preset = Preset {
 pub(crate) const AZURE_DOC: &str =
     "Azure Storage REST API, Lease Blob (learn.microsoft.com/rest/api/storageservices/lease-blob)";
 
-const AZURE_BLOB: Preset = Preset {
+static AZURE_BLOB: Preset = Preset {
     system: "azure-blob",
     defaults: &[or(ttl("lease", s(60), AZURE_DOC), Literal::Infinite)],
     token: Some("the lease id, a GUID"),
@@ -616,7 +616,7 @@ const AZURE_BLOB: Preset = Preset {
 pub(crate) const HAZELCAST_CONFIG: &str =
     "hazelcast/hazelcast hazelcast/src/main/java/com/hazelcast/config/cp/CPSubsystemConfig.java";
 
-const HAZELCAST: Preset = Preset {
+static HAZELCAST: Preset = Preset {
     system: "hazelcast",
     defaults: &[ttl("session_ttl", s(300), HAZELCAST_CONFIG), time("heartbeat", s(5), HAZELCAST_CONFIG)],
     token: Some("the fence of a FencedLock"),
@@ -629,7 +629,7 @@ const HAZELCAST: Preset = Preset {
     ],
 };
 
-const S3: Preset = Preset {
+static S3: Preset = Preset {
     system: "s3",
     defaults: &[],
     token: Some("the ETag"),

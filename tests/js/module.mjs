@@ -11,5 +11,8 @@ const built = await import(new URL("fencegate.js", PACKAGE)).catch((cause) => {
 });
 await built.default({ module_or_path: await readFile(new URL("fencegate_bg.wasm", PACKAGE)) });
 
-export const { window: leaseWindow, plan, size, redlock, quorum, presets, check } = built;
+export const { window: leaseWindow, plan, size, redlock, quorum, presets, check, chain, parseDuration, parseDrift, Story } = built;
+/** The ready-made stories that the package carries. */
+export const scenarios = JSON.parse(await readFile(new URL("scenarios.json", PACKAGE), "utf8"));
+
 export const exported = Object.keys(built);

@@ -390,9 +390,13 @@ describe("a wrong input throws an Error with code and field", () => {
 describe("the package", () => {
   it("exports the calls, the initialiser and nothing else", () => {
     assert.deepEqual(exported.toSorted(), [
+      "Story",
+      "chain",
       "check",
       "default",
       "initSync",
+      "parseDrift",
+      "parseDuration",
       "plan",
       "presets",
       "quorum",
@@ -406,6 +410,14 @@ describe("the package", () => {
     const manifest = JSON.parse(await readFile(new URL("package.json", PACKAGE), "utf8"));
     assert.equal(manifest.name, "fencegate");
     for (const file of [manifest.module, manifest.types, ...manifest.files]) await readFile(new URL(file, PACKAGE));
+  });
+
+  it("is packed clean: what it declares, its README and its licences, and nothing else", async () => {
+    const { stdout } = await promisify(execFile)("npm", ["pack", "--dry-run", "--json", "--offline"], { cwd: packageFolder });
+    const [{ files }] = JSON.parse(stdout);
+    const manifest = JSON.parse(await readFile(new URL("package.json", PACKAGE), "utf8"));
+    const expected = [...manifest.files, "package.json", "README.md"];
+    assert.deepEqual(files.map(({ path }) => path).toSorted(), expected.toSorted());
   });
 
   it("declares exactly the fields that the calls return", async () => {

@@ -11,6 +11,7 @@ const TYPES = {
   ".html": "text/html; charset=utf-8",
   ".js": "text/javascript",
   ".svg": "image/svg+xml",
+  ".webmanifest": "application/manifest+json",
   ".wasm": "application/wasm",
 };
 

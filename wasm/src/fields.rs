@@ -1,5 +1,6 @@
 //! Reading a plain object: every field by its contract name, and nothing that is not in the contract.
 
+use crate::names::name;
 use crate::wrong::Wrong;
 use fencegate::{Drift, Duration, Start};
 use js_sys::{Array, BigInt, Number, Object, Reflect, Symbol};
@@ -22,9 +23,9 @@ impl Fields {
         let mut fields = Vec::new();
         for entry in Object::entries(input.unchecked_ref()).iter() {
             let entry: Array = entry.unchecked_into();
-            let (key, value) = (entry.get(0).as_string().unwrap_or_default(), entry.get(1));
-            match known.iter().find(|name| **name == key) {
-                None => return Err(Wrong::unknown_field(key, known)),
+            let (key, value) = (entry.get(0), entry.get(1));
+            match known.iter().find(|known| name(known) == key) {
+                None => return Err(Wrong::unknown_field(key.as_string().unwrap_or_default(), known)),
                 Some(_) if value.is_undefined() => {}
                 Some(name) => fields.push((*name, value)),
             }
@@ -73,15 +74,41 @@ impl Fields {
     }
 }
 
+/// Yes or no, text, and one of some words: what only a story's scenario has.
+impl Fields {
+    pub(crate) fn flag(&self, field: &'static str) -> Result<Option<bool>, Wrong> {
+        self.get(field).map(|value| value.as_bool().ok_or_else(|| Wrong::not_a_flag(field))).transpose()
+    }
+
+    pub(crate) fn text(&self, field: &'static str) -> Result<Option<String>, Wrong> {
+        self.get(field).map(|value| value.as_string().ok_or_else(|| Wrong::not_text(field))).transpose()
+    }
+
+    /// Which of `words` it is.
+    pub(crate) fn word(&self, field: &'static str, words: &[&str]) -> Result<Option<usize>, Wrong> {
+        let Some(text) = self.text(field)? else { return Ok(None) };
+        let at = words.iter().position(|word| *word == text);
+        at.map(Some).ok_or_else(|| Wrong::none_of(field, words))
+    }
+}
+
+/// A whole number below zero or above, in 64 bits.
+pub(crate) fn signed(field: &'static str, value: &JsValue) -> Result<i64, Wrong> {
+    i64::try_from(integer(field, value)?).map_err(|_| Wrong::beyond_64_bits(field))
+}
+
 /// A whole number from 0 to 2⁶⁴−1, as a number that is exact or as a `BigInt`.
 ///
 /// By hand and not by serde: the float formatting in its error messages is as large as the rest of the module.
 pub(crate) fn whole(field: &'static str, value: &JsValue) -> Result<u64, Wrong> {
-    let big = match value.dyn_ref::<BigInt>() {
-        Some(big) => big.clone(),
-        None if !Number::is_integer(value) => return Err(Wrong::not_an_integer(field)),
-        None if !Number::is_safe_integer(value) => return Err(Wrong::inexact(field)),
-        None => BigInt::new(value).map_err(|_| Wrong::not_an_integer(field))?,
-    };
-    u64::try_from(big).map_err(|_| Wrong::beyond_64_bits(field))
+    u64::try_from(integer(field, value)?).map_err(|_| Wrong::beyond_64_bits(field))
+}
+
+fn integer(field: &'static str, value: &JsValue) -> Result<BigInt, Wrong> {
+    match value.dyn_ref::<BigInt>() {
+        Some(big) => Ok(big.clone()),
+        None if !Number::is_integer(value) => Err(Wrong::not_an_integer(field)),
+        None if !Number::is_safe_integer(value) => Err(Wrong::inexact(field)),
+        None => BigInt::new(value).map_err(|_| Wrong::not_an_integer(field)),
+    }
 }

@@ -3,17 +3,21 @@
 
 mod config;
 mod fields;
+mod names;
 mod output;
+mod story;
 mod wrong;
 
 use fencegate::{
-    CLOCKS, Clock, Drift, Duration, PRESETS, Plan, PlanInput, Preset, RedlockInput, SizeInput, WindowInput,
+    CLOCKS, Clock, Drift, Duration, PRESETS, Plan, PlanInput, Preset, RedlockInput, Round, SizeInput, UnitError,
+    WindowInput, parse_drift, parse_duration,
 };
 use fields::Fields;
-use js_sys::Error;
+use js_sys::{Array, Error};
 use serde::Serialize;
-use wasm_bindgen::JsValue;
+pub use story::Story;
 use wasm_bindgen::prelude::wasm_bindgen;
+use wasm_bindgen::{JsCast, JsValue};
 use wrong::Wrong;
 
 /// The declarations that editors and `tsc` see; a test holds their fields against what the functions return.
@@ -90,6 +94,61 @@ pub fn presets() -> Result<JsValue, Error> {
 pub fn check(system: &JsValue, values: &JsValue) -> Result<JsValue, Error> {
     let check = config::read(system, values)?.check().map_err(Wrong::from)?;
     output::plain(&check)
+}
+
+/// What a chain of time-outs adds up to, and how far something travels meanwhile.
+///
+/// # Errors
+/// A JavaScript `Error` with `code` and `field` for an input that is wrong.
+#[wasm_bindgen(skip_typescript)]
+pub fn chain(input: &JsValue) -> Result<JsValue, Error> {
+    let fields = Fields::of("input", input, &["parts_us", "speed_mm_s"])?;
+    let parts =
+        fields.get("parts_us").and_then(|parts| parts.dyn_ref::<Array>()).ok_or_else(|| Wrong::missing("parts_us"))?;
+    let mut total = Duration::ZERO;
+    for part in parts.iter() {
+        let part = Duration::from_micros(fields::whole("parts_us", &part)?);
+        total = total.checked_add(part).ok_or_else(|| Wrong::beyond_64_bits("parts_us"))?;
+    }
+    let speed = fields.whole("speed_mm_s")?.unwrap_or(0);
+    // µs · mm/s = nm; up to whole micrometres.
+    let travel = total.as_micros().checked_mul(speed).ok_or_else(|| Wrong::beyond_64_bits("speed_mm_s"))?;
+    Ok(output::Plain::new().whole("total_us", total.as_micros()).whole("travel_um", travel.div_ceil(1_000)).done())
+}
+
+/// A duration as it is typed, in whole microseconds; what lies between two of them goes `down` or `up`. Where it is wrong,
+/// the error names `field`.
+///
+/// # Errors
+/// A JavaScript `Error` with `code` and `field` for text that is no duration.
+#[wasm_bindgen(js_name = parseDuration, skip_typescript)]
+pub fn duration(text: &JsValue, round: &JsValue, field: &JsValue) -> Result<JsValue, Error> {
+    let round = match round.as_string().as_deref() {
+        Some("down") => Round::Down,
+        Some("up") => Round::Up,
+        _ => return Err(Wrong::none_of("round", &["down", "up"]).into()),
+    };
+    read(text, field, "not_a_duration", |text| parse_duration(text, round).map(Duration::as_micros))
+}
+
+/// A drift as it is typed, in whole parts per billion, rounded up. Where it is wrong, the error names `field`.
+///
+/// # Errors
+/// A JavaScript `Error` with `code` and `field` for text that is no drift.
+#[wasm_bindgen(js_name = parseDrift, skip_typescript)]
+pub fn drift(text: &JsValue, field: &JsValue) -> Result<JsValue, Error> {
+    read(text, field, "not_a_drift", |text| parse_drift(text).map(Drift::as_ppb))
+}
+
+fn read(
+    text: &JsValue,
+    field: &JsValue,
+    code: &'static str,
+    parse: impl Fn(&str) -> Result<u64, UnitError>,
+) -> Result<JsValue, Error> {
+    let text = text.as_string().ok_or_else(|| Wrong::not_text("text"))?;
+    let field = || field.as_string().unwrap_or_else(|| "text".to_owned());
+    Ok(output::number(parse(&text).map_err(|why| Wrong::unit(code, field(), why))?))
 }
 
 /// The answer where no TTL is long enough.

@@ -345,8 +345,10 @@ export interface InputError extends Error {
         | "not_a_duration"
         | "not_a_flag"
         | "not_a_start"
+        | "not_a_word"
         | "not_an_integer"
         | "not_an_object"
+        | "not_text"
         | "out_of_range"
         | "unknown_field"
         | "unknown_system";
@@ -392,3 +394,306 @@ export function presets(): Presets;
  * @throws {InputError}
  */
 export function check<S extends System>(system: S, values?: Configurations[S] & ForThePlan): Check;
+
+/**
+ * A duration as it is typed, such as `"1m30s"`, in whole microseconds; what lies between two of them goes down for what
+ * a holder has (a TTL) and up for all else. `field` is what an error names.
+ * @throws {InputError}
+ */
+export function parseDuration(text: string, round: "down" | "up", field?: string): Whole;
+
+/**
+ * A drift as it is typed, such as `"500ppm"`, in whole parts per billion, rounded up. `field` is what an error names.
+ * @throws {InputError}
+ */
+export function parseDrift(text: string, field?: string): Whole;
+
+/** Time-outs one after the other, and something that moves meanwhile. */
+export interface ChainInput {
+    /** Each of them, in µs. */
+    parts_us: Whole[];
+    /** How fast it moves, in mm/s; 0 if left out. */
+    speed_mm_s?: Whole | undefined;
+}
+
+/** What they come to. */
+export interface Chain {
+    /** Their sum, in µs. */
+    total_us: Whole;
+    /** ⌈sum · speed⌉, in µm. */
+    travel_um: Whole;
+}
+
+/**
+ * What a chain of time-outs adds up to, and how far something travels meanwhile.
+ * @throws {InputError}
+ */
+export function chain(input: ChainInput): Chain;
+
+/** One of those who want the lease, and what it writes under it. */
+export interface StoryWorker {
+    /** 1 to 16 printable ASCII characters, as every holder's. */
+    name: string;
+    /** The texts that it writes to the resource, one after the other. */
+    job: string[];
+    /** When it first asks for the lease, in µs of the story; 0 if left out. */
+    starts_us?: Whole | undefined;
+    /** From its last check of the lease until a write leaves, in µs; 0 if left out. */
+    work_us?: Whole | undefined;
+    /** Between a write's answer and the next write, in µs; 0 if left out. */
+    rest_us?: Whole | undefined;
+    /** What each of its messages takes, one way, in µs; 0 if left out. */
+    delay_us?: Whole | undefined;
+    /** How far its clock really is off, in ppb, slow below zero; at most half either way, and 0 if left out. */
+    drift_ppb?: Whole | undefined;
+    /** Whether it gives its job up where a write is refused, instead of trying again under its next lease. */
+    gives_up?: boolean | undefined;
+}
+
+/** A write of somebody outside of the story, under a stamp from elsewhere. */
+export interface StoryWrite {
+    /** When it arrives, in µs of the story; 0 if left out. */
+    at_us?: Whole | undefined;
+    /** Whose it is. */
+    holder: string;
+    /** From 1. */
+    token: Whole;
+    /** 0 if left out. */
+    epoch?: Whole | undefined;
+    /** What it writes; nothing if left out. */
+    text?: string | undefined;
+}
+
+/** Something that happens to a worker, to the coordinator or to the resource. */
+export interface Happening {
+    /**
+     * To a worker: `freeze`, `hang`, `crash`, `hold` (its write stays in the network), `partition`. To the coordinator:
+     * `failover` (the replica lacks the last grant), `restore`. To the resource: `power-cut`. To both: `epoch`.
+     */
+    what: "freeze" | "hang" | "crash" | "hold" | "partition" | "power-cut" | "failover" | "restore" | "epoch";
+    /** Which worker it happens to. */
+    who?: string | undefined;
+    /** When, in µs of the story; either this or `write`. */
+    at_us?: Whole | undefined;
+    /** As its write of this number, from 1, is about to leave: its last check is behind it. */
+    write?: Whole | undefined;
+    /** How long it lasts, in µs; 0 if left out. */
+    for_us?: Whole | undefined;
+    /** Of a partition: how many of the coordinator's nodes the worker still reaches. */
+    nodes?: Whole | undefined;
+    /** Of a restore: the last token that the backup knows. Of an epoch: the floor of its tokens. */
+    token?: Whole | undefined;
+}
+
+/** What a story is made of. */
+export interface Scenario {
+    /** T of the lease that the workers ask for, in µs; not needed where it never expires. */
+    ttl_us?: Whole | undefined;
+    /** ε that the workers plan with. */
+    drift_ppb: Whole;
+    /** d that the workers plan with, in µs; above 0. */
+    rtt_us: Whole;
+    /** How often who is refused asks again, in µs; as a heartbeat if left out. */
+    poll_us?: Whole | undefined;
+    /** Where the story ends, in µs; a day at most. */
+    until_us: Whole;
+    /** Whether the resource heeds its fence; true if left out. */
+    fencing?: boolean | undefined;
+    /** False for a lock that never expires; true if left out. */
+    expires?: boolean | undefined;
+    /** Whether one stamp may write more than once; `"at-least"` if left out. */
+    policy?: "at-least" | "greater" | undefined;
+    /** The first token that the coordinator mints; 1 if left out. */
+    first_token?: Whole | undefined;
+    /** The highest token that the resource has seen before the story; 0 if left out. */
+    floor?: Whole | undefined;
+    /** How many nodes the coordinator has, of which a quorum must answer; 1 if left out. */
+    nodes?: Whole | undefined;
+    /** How long a worker may go without progress before its lease is no longer renewed; for ever if left out. */
+    progress_us?: Whole | undefined;
+    /** What the resource takes to store a raise, in µs; 0 if left out. */
+    store_us?: Whole | undefined;
+    /** How far the coordinator's clock really is off, in ppb, slow below zero; 0 if left out. */
+    coordinator_drift_ppb?: Whole | undefined;
+    /** Those who want the lease; nobody if left out. */
+    workers?: StoryWorker[] | undefined;
+    /** Writes from outside of the story. */
+    writes?: StoryWrite[] | undefined;
+    /** What happens. */
+    happenings?: Happening[] | undefined;
+}
+
+/** What kind of an event it is. */
+export type StoryEventKind =
+    | "asks"
+    | "granted"
+    | "refused"
+    | "lost"
+    | "renews"
+    | "renewed"
+    | "raises"
+    | "raised"
+    | "begins"
+    | "writes"
+    | "landed"
+    | "corrupted"
+    | "bounced"
+    | "cancelled"
+    | "finished"
+    | "releases"
+    | "released"
+    | "expired"
+    | "freezes"
+    | "wakes"
+    | "hangs"
+    | "dies"
+    | "held"
+    | "parts"
+    | "heals"
+    | "power-cut"
+    | "boots"
+    | "fails-over"
+    | "restored"
+    | "epoch"
+    | "broken-off";
+
+/** Where a fence stands. */
+export interface StoryFence {
+    /** The epoch in force. */
+    epoch: Whole;
+    /** The highest token accepted in it, or the floor before the first. */
+    token: Whole;
+    /** Who raised it; null before the first. */
+    holder: string | null;
+}
+
+/** One thing that happens in a story. */
+export interface StoryEvent {
+    /** When, in µs of the story. */
+    at_us: Whole;
+    /** A worker's name, `"coordinator"`, `"resource"` or `"operator"`. */
+    who: string;
+    /** What it is. */
+    kind: StoryEventKind;
+    /** The same in words. A refusal has the comparison in it: `33 < 34`. */
+    words: string;
+    /** The epoch of the stamp that it is about; null where it is about none. */
+    epoch: Whole | null;
+    /** The token of that stamp. */
+    token: Whole | null;
+    /** What is written. */
+    text: string | null;
+    /** Where the fence stands that refused it, or that was raised. */
+    by: StoryFence | null;
+}
+
+/** The lease as the coordinator has it. */
+export interface StoryLease {
+    /** The epoch of its stamp. */
+    epoch: Whole;
+    /** The token of its stamp. */
+    token: Whole;
+    /** Who holds it. */
+    holder: string;
+    /** When it ends if it is not renewed, in µs of the story. */
+    ends_us: Whole;
+}
+
+/** A worker as it sees itself. */
+export interface StoryWorkerState {
+    /** Its name. */
+    name: string;
+    /** What its process is doing. */
+    doing: "waiting" | "holding" | "writing" | "finished" | "frozen" | "hung" | "dead";
+    /** The epoch of the lease that it counts on; null without one. */
+    epoch: Whole | null;
+    /** The token of that lease. */
+    token: Whole | null;
+    /** When its window ends by its own clock, in µs of the story. */
+    window_ends_us: Whole | null;
+    /** How much of its job is done. */
+    written: Whole;
+    /** How much there is. */
+    of: Whole;
+}
+
+/** A line of the resource's ledger. */
+export interface StoryEntry {
+    /** When, in µs of the story. */
+    at_us: Whole;
+    /** Whose write it was. */
+    who: string;
+    /** The epoch that it carried. */
+    epoch: Whole;
+    /** The token that it carried. */
+    token: Whole;
+    /** What was written. */
+    text: string;
+    /** `corrupted`: it took effect although a fence would have refused it. */
+    verdict: "landed" | "corrupted" | "bounced";
+    /** Why, where it was refused or should have been: `33 < 34: stale`. */
+    words: string;
+}
+
+/** A message that is under way. */
+export interface StoryMessage {
+    /** Who sent it. */
+    from: string;
+    /** Who will have it. */
+    to: string;
+    /** What it is. */
+    kind: string;
+    /** When it left, in µs of the story. */
+    sent_us: Whole;
+    /** When it arrives. */
+    arrives_us: Whole;
+    /** The token that it carries; null without one. */
+    token: Whole | null;
+}
+
+/** How everything stands at an instant of a story. */
+export interface StoryState {
+    /** The present, in µs of the story. */
+    now_us: Whole;
+    /** The story's end. */
+    until_us: Whole;
+    /** Whether nothing happens any more. */
+    over: boolean;
+    /** Whether the resource heeds its fence. */
+    fencing: boolean;
+    /** Whether the resource has power. */
+    powered: boolean;
+    /** How many writes took effect that should not have. */
+    corrupted: Whole;
+    /** How many writes were refused. */
+    bounced: Whole;
+    /** The lease; null while nobody has it. */
+    lease: StoryLease | null;
+    /** Where the resource's fence stands; it stands there unheeded too. */
+    fence: StoryFence;
+    /** In the order of the scenario. */
+    workers: StoryWorkerState[];
+    /** In the order in which the writes arrived. */
+    ledger: StoryEntry[];
+    /** What is under way. */
+    messages: StoryMessage[];
+}
+
+/**
+ * Core's own holders, grantor and fence in simulated time, told event by event. The same scenario tells the same story,
+ * to the microsecond.
+ */
+export class Story {
+    /** @throws {InputError} */
+    constructor(scenario: Scenario);
+    /** The next event, with time passing up to it; `undefined` where there is none any more. */
+    step(): StoryEvent | undefined;
+    /** Lets time pass up to that instant, and returns what happens until then and was not told yet. */
+    runTo(us: Whole): StoryEvent[];
+    /** Back to the beginning. */
+    rewind(): void;
+    /** How everything stands at present. */
+    state(): StoryState;
+    /** Gives its memory back. */
+    free(): void;
+}

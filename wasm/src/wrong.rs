@@ -1,6 +1,6 @@
 //! What can be wrong with an input, as the `Error` that JavaScript sees.
 
-use fencegate::{BadValue, ConfigError, Key, Kind, OutOfRange, System, UnitError};
+use fencegate::{BadValue, ConfigError, Key, Kind, OutOfRange, System, Unfit, UnitError};
 use js_sys::{Error, Reflect};
 use std::borrow::Cow;
 
@@ -48,6 +48,55 @@ impl Wrong {
         Self::new("out_of_range", field, "a number beyond 9007199254740991 is not exact; a BigInt from 0 is")
     }
 
+    /// A value that the story cannot be told with.
+    pub(crate) fn out_of_range(field: &'static str, reason: &'static str) -> Self {
+        Self::new("out_of_range", field, reason)
+    }
+
+    /// Neither true nor false.
+    pub(crate) fn not_a_flag(field: &'static str) -> Self {
+        Self::new("not_a_flag", field, "true or false is needed")
+    }
+
+    /// No text where text is needed.
+    pub(crate) fn not_text(field: &'static str) -> Self {
+        Self::new("not_text", field, "text is needed")
+    }
+
+    /// None of the words that there are.
+    pub(crate) fn none_of(field: &'static str, words: &[&str]) -> Self {
+        Self {
+            code: "not_a_word",
+            field: field.into(),
+            reason: format!("one of {} is needed", words.join(", ")).into(),
+        }
+    }
+
+    /// Text that is no duration or drift.
+    pub(crate) fn unit(code: &'static str, field: String, why: UnitError) -> Self {
+        let code = if why == UnitError::TooLarge { "out_of_range" } else { code };
+        Self { code, field: field.into(), reason: why.to_string().into() }
+    }
+
+    /// A plan that no holder can live by. The core's words begin with the field, and so does every message of ours.
+    pub(crate) fn unfit(unfit: Unfit) -> Self {
+        let field = match unfit {
+            Unfit::OutOfRange(e) => return e.into(),
+            Unfit::StartsAtGrant => "start",
+            Unfit::WorkTooLong => "work_us",
+            Unfit::NoRoundTrip | Unfit::NotSustainable => "rtt_us",
+            _ => "ttl_us",
+        };
+        let words = unfit.to_string();
+        let reason = words.get(field.len() + 2..).unwrap_or_default();
+        Self { code: "out_of_range", field: field.into(), reason: reason.to_owned().into() }
+    }
+
+    /// The same, in an entry of a list.
+    pub(crate) fn within(self, list: &str, at: usize) -> Self {
+        Self { field: format!("{list}[{at}].{}", self.field).into(), ..self }
+    }
+
     /// A start that is neither.
     pub(crate) fn not_a_start() -> Self {
         Self::new("not_a_start", "start", "\"send\" or \"grant\" is needed")
@@ -67,7 +116,7 @@ impl Wrong {
             }
             Kind::Count => return Self::not_an_integer(key.name),
             Kind::Drift => ("not_a_drift", "text with its unit is needed, as in \"500ppm\", or whole ppb"),
-            Kind::Flag => ("not_a_flag", "true or false is needed"),
+            Kind::Flag => return Self::not_a_flag(key.name),
         };
         Self::new(code, key.name, reason)
     }

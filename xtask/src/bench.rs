@@ -7,6 +7,7 @@ mod bare;
 mod gate;
 mod host;
 mod shipped;
+mod web;
 
 use anyhow::{Context, Result};
 use std::fs;
@@ -28,6 +29,8 @@ pub enum Part {
     Host,
     /// The audit of a long log.
     Audit,
+    /// The module and the page.
+    Web,
 }
 
 impl Part {
@@ -39,6 +42,7 @@ impl Part {
             Self::Gate => "gate",
             Self::Host => "host",
             Self::Audit => "audit",
+            Self::Web => "web",
         }
     }
 }
@@ -52,6 +56,7 @@ pub fn run(root: &Path, parts: &[Part]) -> Result<()> {
             Part::Gate => gate::measure(root),
             Part::Host => host::decisions(root),
             Part::Audit => host::audit(root),
+            Part::Web => web::measure(root),
         }?;
         println!("{table}");
         let file = root.join(RECORD);

@@ -156,6 +156,8 @@ enum Bench {
     Host,
     /// The audit of ten million lines.
     Audit,
+    /// The module and the page: bytes, times in a browser, calls a second.
+    Web,
 }
 
 /// The boards that have an emulator.
@@ -237,6 +239,7 @@ fn with_web(command: &Command) -> Result<()> {
                 Bench::Gate => bench::Part::Gate,
                 Bench::Host => bench::Part::Host,
                 Bench::Audit => bench::Part::Audit,
+                Bench::Web => bench::Part::Web,
             });
             bench::run(root, &parts.collect::<Vec<_>>())
         }

@@ -19,6 +19,12 @@ const TARGET: &str = "wasm32-unknown-unknown";
 /// What the package consists of; anything else in the folder is a left-over.
 const FILES: [&str; 4] = ["fencegate.js", "fencegate.d.ts", "fencegate_bg.wasm", "fencegate_bg.wasm.d.ts"];
 
+/// Ready-made stories, as they lie in the crate's folder.
+const SCENARIOS: &str = "scenarios.json";
+
+/// npm takes along a `LICENSE` by itself, and these only where they are named.
+const LICENCES: [&str; 2] = ["LICENSE-MIT", "LICENSE-APACHE"];
+
 /// What the stable compiler's wasm uses beyond the first version; `wasm-opt` refuses to read what it is not told of.
 const FEATURES: [&str; 6] = [
     "--enable-bulk-memory",
@@ -90,7 +96,8 @@ fn describe(root: &Path, pkg: &Path) -> anyhow::Result<()> {
     let manifest = package_json(&metadata(root)?);
     fs::write(pkg.join("package.json"), serde_json::to_string_pretty(&manifest)? + "\n")?;
     fs::copy(root.join("wasm/README.md"), pkg.join("README.md")).context("cannot copy the README")?;
-    for licence in ["LICENSE-MIT", "LICENSE-APACHE"] {
+    fs::copy(root.join("wasm").join(SCENARIOS), pkg.join(SCENARIOS)).context("cannot copy the scenarios")?;
+    for licence in LICENCES {
         if root.join(licence).is_file() {
             fs::copy(root.join(licence), pkg.join(licence))?;
         }
@@ -99,6 +106,7 @@ fn describe(root: &Path, pkg: &Path) -> anyhow::Result<()> {
 }
 
 fn package_json(of_crate: &Value) -> Value {
+    let files: Vec<_> = FILES.into_iter().chain([SCENARIOS]).chain(LICENCES).collect();
     json!({
         "name": NAME,
         "version": of_crate["version"],
@@ -113,9 +121,10 @@ fn package_json(of_crate: &Value) -> Value {
             // The types lie beside it under the same name, where TypeScript looks.
             ".": "./fencegate.js",
             "./fencegate_bg.wasm": "./fencegate_bg.wasm",
+            "./scenarios.json": "./scenarios.json",
             "./package.json": "./package.json",
         },
-        "files": FILES,
+        "files": files,
         // Loading the module does nothing; only its default export does.
         "sideEffects": false,
         "engines": { "node": ">=20" },

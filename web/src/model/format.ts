@@ -40,3 +40,32 @@ function decimal(us: bigint, places: number): string {
   const fraction = digits.slice(-places).replace(/0+$/, "");
   return digits.slice(0, -places) + (fraction && `.${fraction}`);
 }
+
+/** 500000 → "500 ppm"; 1500 → "1.5 ppm"; 20 → "20 ppb". */
+export function drift(ppb: bigint): string {
+  if (ppb >= 10_000_000n) return `${decimal(ppb, 7)}${FIXED}%`;
+  return ppb >= 1_000n ? `${decimal(ppb, 3)}${FIXED}ppm` : `${ppb}${FIXED}ppb`;
+}
+
+/** As the core's parser takes it. */
+export function typedDrift(ppb: bigint): string {
+  return drift(ppb).replace(FIXED, "");
+}
+
+/** 1500000 µm → "1.5 m". */
+export function length(um: bigint): string {
+  if (um >= 1_000_000n) return `${decimal(um, 6)}${FIXED}m`;
+  return um >= 1_000n ? `${decimal(um, 3)}${FIXED}mm` : `${um}${FIXED}µm`;
+}
+
+/** As the core's parser takes it: "9.99s", "90s". */
+export function typedDuration(us: bigint): string {
+  if (us >= 1_000_000n) return `${decimal(us, 6)}s`;
+  return us >= 1_000n ? `${decimal(us, 3)}ms` : us === 0n ? "0s" : `${us}us`;
+}
+
+/** 10000000 ppb → "0.01". */
+export const inOnes = (ppb: bigint): string => decimal(ppb, 9);
+
+/** 1500000 → "1.5". */
+export const inSeconds = (us: bigint): string => decimal(us, 6);

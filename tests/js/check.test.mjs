@@ -1,0 +1,102 @@
+// Check your lock service, in a real browser.
+
+import assert from "node:assert/strict";
+import { describe } from "node:test";
+import { command } from "./command.mjs";
+import { check, presets } from "./module.mjs";
+import { assertNothingStrange, AT_ONCE, saved, setting } from "./page.mjs";
+
+const { story } = setting();
+const systems = presets().systems.filter(({ defaults }) => Object.keys(defaults).length);
+const REQUIRED = { redlock: { ttl: "30s" }, shedlock: { lock_at_most_for: "30s" } };
+
+/** Configurations that break a rule, and what the corrected one says in the system's own format. */
+const BROKEN = {
+  redlock: [{ ttl: "10s", granted: "2", drift_factor: "5000ppm" }, /driftFactor: 0\.005[\s\S]*10000/],
+  etcd: [{ ttl: "1.5s" }, /WithTTL\(60\)/],
+  chubby: [{ lease: "0s" }, /lease 12s/],
+  patroni: [{ loop_wait: "11s" }, /ttl: 30\nloop_wait: 10\nretry_timeout: 10/],
+  kubernetes: [{ lease_duration: "10s" }, /LeaseDuration: {3}15 \* time\.Second/],
+  consul: [{ ttl: "9s" }, /"TTL": "15s"/],
+  dynamodb: [{ heartbeat: "11s" }, /withHeartbeatPeriod\(5000L\)/],
+  shedlock: [{ lock_at_most_for: "1m", lock_at_least_for: "2m" }, /lockAtMostFor = "PT60S", lockAtLeastFor = "PT0S"/],
+  "azure-blob": [{ lease: "14s" }, /--lease-duration 60/],
+  hazelcast: [{ session_ttl: "5s" }, /session-time-to-live-seconds: 300/],
+};
+
+describe("every system", AT_ONCE, () => {
+  for (const { system, defaults, token, sources } of systems) {
+    story(
+      `${system}: its own parameters, the module's findings, its token and its sources`,
+      `#check?check.system=${system}`,
+      async (page) => {
+        const found = check(system, { ...REQUIRED[system], drift: "1000ppm", rtt: "5ms" });
+        assert.deepEqual(
+          await page
+            .locator(".settings code")
+            .evaluateAll((all) => all.map((code) => code.textContent).filter((text) => /^[a-z_]+$/.test(text))),
+          Object.keys(defaults),
+        );
+        assert.match(await page.locator("#verdict").textContent(), found.ok ? /hold/ : /broken/);
+        const messages = await page.locator("#findings").innerText();
+        for (const { message } of found.findings) assert.ok(messages.includes(message), message);
+        if (token) assert.ok(messages.toLowerCase().includes(token.toLowerCase()));
+        assert.deepEqual(await page.locator(".sources li").allTextContents(), sources);
+        const words = (await page.locator("#command").textContent()).split(" ").slice(1);
+        assert.deepEqual(found, command(...words).answer);
+        assert.deepEqual(JSON.parse((await saved(page, "JSON")).content), found);
+        assert.ok((await page.locator("#configuration").textContent()).length > 20);
+        assert.match(await page.locator("#snippet").textContent(), token && found.plan ? /Plan::for_ttl/ : /Plan|fence/);
+        await assertNothingStrange(page);
+      },
+    );
+  }
+
+  for (const [system, [values, configuration]] of Object.entries(BROKEN)) {
+    story(
+      `${system}: a broken rule, and the corrected configuration in its own format`,
+      `#check?check.system=${system}`,
+      async (page) => {
+        for (const [key, value] of Object.entries(values)) await page.locator(`#${key}`).fill(value);
+        const found = check(system, { ...REQUIRED[system], ...values });
+        assert.equal(found.ok, false);
+        assert.match(await page.locator("#verdict").textContent(), /broken/);
+        const messages = await page.locator("#findings").innerText();
+        for (const { rule, message } of found.findings) assert.ok(messages.includes(message) && messages.includes(rule));
+        assert.match(await page.locator("#configuration").textContent(), configuration);
+        assert.match(await page.locator("#corrected").textContent(), /every rule holds/);
+      },
+    );
+  }
+});
+
+describe("a bad entry", AT_ONCE, () => {
+  for (const [key, value, words] of [
+    ["ttl", "30", /unit is missing/],
+    ["ttl", "soon", /number/],
+    ["safety_margin", "-2", /no sign|the word -1/],
+    ["drift", "100%", /below/],
+    ["rtt", "5", /unit is missing/],
+  ]) {
+    story(`${key}: “${value}” is told why, and the last answer stays`, "#check?check.system=patroni", async (page) => {
+      const before = await page.locator("#check-window").textContent();
+      await page.locator(`#${key}`).fill(value);
+      assert.match(await page.locator(`#${key}-error`).textContent(), words);
+      assert.equal(await page.locator(`#${key}`).getAttribute("aria-invalid"), "true");
+      assert.equal(await page.locator("#check-window").textContent(), before);
+      assert.ok(await page.locator("#stale-note").isVisible());
+      await assertNothingStrange(page);
+    });
+  }
+});
+
+describe("by keyboard alone", AT_ONCE, () => {
+  story("a system is chosen and a rule broken", "#check", async (page) => {
+    await page.locator("#system").focus();
+    await page.keyboard.type("kub");
+    await page.locator("#lease_duration").waitFor();
+    await page.keyboard.press("Tab");
+    await page.keyboard.type("10s");
+    await page.locator("#verdict", { hasText: "broken" }).waitFor();
+  });
+});

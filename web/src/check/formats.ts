@@ -1,0 +1,227 @@
+// A configuration in its system's own format and units. Where a system counts in milliseconds, what lies between two of
+// them goes up: a lease that is longer at the coordinator than it was planned with is the safe side.
+
+import type { Preset } from "fencegate";
+import { Problem, readDrift, readDuration } from "../model/module";
+import { inOnes, inSeconds } from "../model/format";
+import { rustNumber } from "../model/question";
+import type { Values } from "./correct";
+
+type Read = (key: string) => string;
+
+/** The value that holds for a key: what was typed, else the default. */
+export const effective = (preset: Preset, values: Values, key: string): string =>
+  values[key] ?? String(preset.defaults[key] ?? "");
+
+export function configuration(preset: Preset, values: Values): { title: string; text: string } {
+  const text: Read = (key) => effective(preset, values, key);
+  const us = (key: string): bigint => {
+    const read = readDuration(text(key), "down", key);
+    return read instanceof Problem ? 0n : read;
+  };
+  const seconds = (key: string) => inSeconds(us(key));
+  const ms = (key: string) => `${(us(key) + 999n) / 1_000n}`;
+  const go = (key: string) => goDuration(us(key));
+  switch (preset.system) {
+    case "patroni":
+      return {
+        title: "Patroni YAML",
+        text: [
+          "# patronictl edit-config",
+          `ttl: ${seconds("ttl")}`,
+          `loop_wait: ${seconds("loop_wait")}`,
+          `retry_timeout: ${seconds("retry_timeout")}`,
+          "# in each member's own file:",
+          "watchdog:",
+          "  mode: required",
+          `  safety_margin: ${text("safety_margin") === "-1" ? "-1" : seconds("safety_margin")}`,
+        ].join("\n"),
+      };
+    case "kubernetes":
+      return {
+        title: "Kubernetes, Go",
+        text: [
+          "leaderelection.RunOrDie(ctx, leaderelection.LeaderElectionConfig{",
+          "\tLock:            lock,",
+          `\tLeaseDuration:   ${go("lease_duration")},`,
+          `\tRenewDeadline:   ${go("renew_deadline")},`,
+          `\tRetryPeriod:     ${go("retry_period")},`,
+          "\tReleaseOnCancel: true, // only once all work has stopped",
+          "\tCallbacks:       callbacks,",
+          "})",
+        ].join("\n"),
+      };
+    case "etcd":
+      return {
+        title: "etcd, Go",
+        text: [
+          `session, err := concurrency.NewSession(client, concurrency.WithTTL(${seconds("ttl")}))`,
+          "if err != nil {",
+          "\treturn err",
+          "}",
+          'mutex := concurrency.NewMutex(session, "/locks/job")',
+          "if err := mutex.Lock(ctx); err != nil {",
+          "\treturn err",
+          "}",
+          "token := mutex.Header().Revision // the fencing token",
+          `// the servers: --election-timeout=${ms("election_timeout")} --heartbeat-interval=${ms("heartbeat_interval")}`,
+        ].join("\n"),
+      };
+    case "zookeeper":
+      return {
+        title: "ZooKeeper",
+        text: [
+          "# zoo.cfg",
+          `tickTime=${ms("tick")}`,
+          "",
+          "// the client, Java:",
+          `var zooKeeper = new ZooKeeper(servers, ${ms("session_timeout")}, watcher);`,
+          "// the fencing token: the czxid of the lock's node, or its sequence number",
+        ].join("\n"),
+      };
+    case "redisson":
+      return {
+        title: "Redisson, Java",
+        text: [
+          `config.setLockWatchdogTimeout(${ms("ttl")});`,
+          ...(text("fenced") === "true"
+            ? [
+                'RFencedLock lock = redisson.getFencedLock("job");',
+                values["lease_time"]
+                  ? `Long token = lock.lockAndGetToken(${ms("lease_time")}, TimeUnit.MILLISECONDS);`
+                  : "Long token = lock.lockAndGetToken();",
+              ]
+            : [
+                'RLock lock = redisson.getLock("job");',
+                values["lease_time"] ? `lock.lock(${ms("lease_time")}, TimeUnit.MILLISECONDS); // no watchdog` : "lock.lock();",
+              ]),
+        ].join("\n"),
+      };
+    case "redlock":
+      return {
+        title: "Redlock, node-redlock",
+        text: [
+          `// ${text("nodes") || "5"} independent Redis nodes`,
+          `const redlock = new Redlock(clients, { driftFactor: ${factor(text("drift_factor"))} });`,
+          `const lock = await redlock.acquire(["job"], ${ms("ttl")});`,
+        ].join("\n"),
+      };
+    case "consul":
+      return {
+        title: "Consul, HTTP API",
+        text: [
+          "curl --request PUT http://127.0.0.1:8500/v1/session/create --data @- <<'END'",
+          JSON.stringify(
+            { Name: "job", TTL: `${seconds("ttl")}s`, LockDelay: `${seconds("lock_delay")}s`, Behavior: "release" },
+            null,
+            2,
+          ),
+          "END",
+        ].join("\n"),
+      };
+    case "dynamodb":
+      return {
+        title: "DynamoDB lock client, Java",
+        text: [
+          'AmazonDynamoDBLockClientOptions.builder(dynamoDb, "locks")',
+          "    .withTimeUnit(TimeUnit.MILLISECONDS)",
+          `    .withLeaseDuration(${ms("lease_duration")}L)`,
+          `    .withHeartbeatPeriod(${ms("heartbeat")}L)`,
+          "    .withCreateHeartbeatBackgroundThread(true)",
+          "    .build();",
+          ...(values["safe_time"] ? [`// AcquireLockOptions: withSessionMonitor(${ms("safe_time")}L, callback)`] : []),
+        ].join("\n"),
+      };
+    case "shedlock":
+      return {
+        title: "ShedLock, Java",
+        text: [
+          `@SchedulerLock(name = "job", lockAtMostFor = "${iso(us("lock_at_most_for"))}", lockAtLeastFor = "${iso(us("lock_at_least_for"))}")`,
+          ...(text("db_time") === "true" ? ["// JdbcTemplateLockProvider.Configuration: .usingDbTime()"] : []),
+        ].join("\n"),
+      };
+    case "azure-blob":
+      return {
+        title: "Azure CLI",
+        text: `az storage blob lease acquire --container-name locks --blob-name job \\\n  --lease-duration ${text("lease") === "infinite" ? "-1" : seconds("lease")}`,
+      };
+    case "hazelcast":
+      return {
+        title: "Hazelcast YAML",
+        text: [
+          "hazelcast:",
+          "  cp-subsystem:",
+          "    cp-member-count: 3",
+          `    session-time-to-live-seconds: ${seconds("session_ttl")}`,
+          `    session-heartbeat-interval-seconds: ${seconds("heartbeat")}`,
+        ].join("\n"),
+      };
+    case "chubby":
+      return {
+        title: "Chubby, as published",
+        text: [
+          `lease ${text("lease")}`,
+          `grace ${text("grace")}`,
+          "# every request to the resource carries the sequencer (GetSequencer, CheckSequencer)",
+        ].join("\n"),
+      };
+    default:
+      return {
+        title: preset.system,
+        text: Object.keys(preset.defaults)
+          .map((key) => `${key} = ${text(key)}`)
+          .join("\n"),
+      };
+  }
+}
+
+/** A part of one, as node-redlock takes it. */
+function factor(text: string): string {
+  const read = readDrift(text, "drift_factor");
+  return read instanceof Problem ? text : inOnes(read);
+}
+
+function goDuration(us: bigint): string {
+  if (us % 1_000_000n === 0n) return `${us / 1_000_000n} * time.Second`;
+  return us % 1_000n === 0n ? `${us / 1_000n} * time.Millisecond` : `${us} * time.Microsecond`;
+}
+
+/** ISO 8601, as Spring takes it. */
+function iso(us: bigint): string {
+  return `PT${inSeconds(us)}S`;
+}
+
+/** What checks the token, with our core. */
+export function snippet(preset: Preset, values: Values, drift: bigint, rtt: bigint): string {
+  const [lease] = Object.keys(preset.defaults);
+  const read = lease === undefined ? 0n : readDuration(effective(preset, values, lease), "down", lease);
+  const ttl = read instanceof Problem ? 0n : read;
+  const plan = [
+    `let plan = Plan::for_ttl(Duration::from_micros(${rustNumber(ttl)}))`,
+    `    .drift(Drift::from_ppb(${rustNumber(drift)}))`,
+    `    .round_trip(Duration::from_micros(${rustNumber(rtt)}))`,
+    "    .plan()?;",
+  ];
+  if (!preset.token || !preset.ordered)
+    return [
+      "use fencegate::{Drift, Duration, Plan};",
+      "",
+      ...plan,
+      "// there is no ordered token here: nothing for a fence to compare",
+    ].join("\n");
+  return [
+    "use fencegate::{Admitted, Drift, Duration, Fence, Plan, Stamp};",
+    "",
+    ...plan,
+    "",
+    `// the resource; the token is ${preset.token}`,
+    "match fence.admit(stamp) {",
+    "    Admitted::Current(pass) => act(pass),",
+    "    Admitted::Raise(raise) => {",
+    "        let proof = store.put(raise.record())?; // stored first",
+    "        act(fence.commit(raise, proof)?)",
+    "    }",
+    "    Admitted::Refused(refused) => return Err(refused), // names the stamp that beat it",
+    "}",
+  ].join("\n");
+}

@@ -1,0 +1,144 @@
+// The verdicts in words: what breaks first, and what to change. Every figure in them is the module's.
+
+import { size } from "fencegate";
+import { attempt, big, Problem } from "../model/module";
+import { duration, grouped } from "../model/format";
+import type { Answer } from "../model/question";
+import type { SizeState } from "../state/state";
+
+export interface Verdict {
+  level: "bad" | "warn" | "good";
+  title: string;
+  words: string;
+}
+
+export function verdicts(answer: Answer, typed: SizeState): Verdict[] {
+  const { plan, ttl, work, rtt, pause, attempts } = answer;
+  const said: Verdict[] = [];
+  const add = (level: Verdict["level"], title: string, words: string) => said.push({ level, title, words });
+  const window = big(plan.window_us);
+  if (!plan.safe) {
+    add(
+      "bad",
+      "There is no window",
+      `The margin of ${duration(big(plan.margin_us))} takes all of the ${duration(ttl)}. Lengthen the TTL, take better clocks${answer.start === "grant" ? ", or start the timer before sending" : ""}.`,
+    );
+    return [...said, ...purpose(typed)];
+  }
+  if (big(plan.work_deadline_us) === 0n && work > 0n) {
+    const renewed = plan.sustainable && plan.renewals_in_window !== 0;
+    const sized = attempt(() => size(answer.sizeInput));
+    const least =
+      sized instanceof Problem || sized.ttl_us === null
+        ? "no TTL carries it whole with these clocks and heartbeats"
+        : `carried whole it needs a TTL of at least ${duration(big(sized.ttl_us))}`;
+    add(
+      "bad",
+      "The work breaks first",
+      `Work of ${duration(work)} does not fit a window of ${duration(window)}: no permit for it can ever be given. ${renewed ? "Renewal does not help an action that cannot be checked in between: cut" : "Cut"} the work into steps of less than ${duration(window)} that check the lease again and renew in between; ${least}.`,
+    );
+  }
+  if (!plan.sustainable) {
+    add(
+      "bad",
+      "Heartbeats cannot keep up",
+      `Every answer comes after cancellation: a round trip of ${duration(rtt)} is a third of the TTL or more. Lengthen the TTL or shorten the round trip.`,
+    );
+  } else if (plan.renewals_in_window === 0) {
+    add(
+      "bad",
+      "Heartbeats cannot keep up",
+      `No renewal is answered inside the window of ${duration(window)}: the first one leaves after ${duration(big(plan.heartbeat_us))}.`,
+    );
+  } else if (plan.misses_before_cancel === 0) {
+    add(
+      "warn",
+      "One lost renewal trips cancellation",
+      `Cancellation comes ${duration(big(plan.cancel_after_us))} after the last answer, and the next heartbeat is no sooner than ${duration(big(plan.heartbeat_us))}. The lease itself survives; the work in hand does not. More heartbeats per TTL (${grouped(attempts * 2n)}, say) give a second try.`,
+    );
+  } else {
+    add(
+      "good",
+      "A lost renewal is ridden through",
+      `${grouped(big(plan.misses_before_cancel))} in a row may go unanswered before the work in hand is cancelled.`,
+    );
+  }
+  if (attempts < 3n) {
+    add(
+      "warn",
+      "Fewer than three heartbeats",
+      `The schedule is cut to what cancellation allows: one every ${duration(big(plan.heartbeat_us))}.`,
+    );
+  }
+  if (pause > 0n && big(plan.stall_tolerance_us) <= pause) {
+    add(
+      "bad",
+      "The pause breaks it",
+      `A stall of ${duration(pause)} can lose the lease: it rides through less than ${duration(big(plan.stall_tolerance_us))}.`,
+    );
+  } else if (pause > 0n) {
+    add("good", "The pause is ridden through", `A stall of less than ${duration(big(plan.stall_tolerance_us))} keeps the lease.`);
+  }
+  if (answer.start === "grant") {
+    add(
+      "warn",
+      "The timer starts late",
+      `Started before sending, the window would be ${duration(rtt)} longer: latency then needs no allowance.`,
+    );
+  }
+  if (!said.some(({ level }) => level === "bad")) {
+    const last = big(plan.work_deadline_us);
+    add(
+      "good",
+      "What breaks first",
+      work > 0n
+        ? `Time for work: nothing of ${duration(work)} may begin from ${duration(last)} on, unless a renewal has been answered.`
+        : "The window itself. Say how long the work takes, from its last check until its effect is over.",
+    );
+  }
+  return [...purpose(typed), ...said];
+}
+
+/** What a double run costs, and what is left where no token can be checked. */
+function purpose({ cost, token }: SizeState): Verdict[] {
+  if (cost === "wasted") {
+    return [
+      {
+        level: "good",
+        title: "An efficiency lock",
+        words:
+          "A double run wastes work and breaks nothing: a lease without fencing will do, and these figures say how seldom it happens.",
+      },
+    ];
+  }
+  const unasked: Verdict[] =
+    cost === ""
+      ? [
+          {
+            level: "warn",
+            title: "First: what does a double run cost?",
+            words: "Say it above. Until then this is judged as a lock that correctness depends on.",
+          },
+        ]
+      : [];
+  if (token === "yes") {
+    return [
+      ...unasked,
+      {
+        level: "good",
+        title: "A correctness lock, with a fence",
+        words:
+          "No window protects from a pause between the check and the write. The resource refuses every token below the highest that it has seen: that does.",
+      },
+    ];
+  }
+  return [
+    ...unasked,
+    {
+      level: "bad",
+      title: "A correctness lock that nothing enforces",
+      words:
+        "A resource that cannot check a token takes whatever arrives. What is left: writes that may be repeated without harm (idempotent, or conditional on what was read), jobs that collide softly and are reconciled afterwards, or a gate in front that checks for it.",
+    },
+  ];
+}

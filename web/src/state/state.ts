@@ -1,0 +1,102 @@
+// What the visitor has set, as typed: everything that an address keeps.
+
+import type { System } from "fencegate";
+
+export type View = "size" | "check" | "watch";
+export const VIEWS: readonly View[] = ["size", "check", "watch"];
+
+/** Size a lease: from a TTL to its window, or from the work to the least TTL. */
+export interface SizeState {
+  from: "ttl" | "work";
+  /** What a double run costs, and whether the resource can check a token. */
+  cost: "" | "wasted" | "broken";
+  token: "yes" | "no";
+  ttl: string;
+  work: string;
+  pause: string;
+  rtt: string;
+  poll: string;
+  attempts: string;
+  lost: string;
+  granularity: string;
+  holder: string;
+  coordinator: string;
+  start: "send" | "grant";
+  offset: string;
+  /** A chain of time-outs, one a part, and how fast what is driven moves. */
+  page: string;
+  relay: string;
+  gate: string;
+  drive: string;
+  speed: string;
+  over: "drift" | "rtt";
+}
+
+export interface CheckState {
+  system: System;
+  drift: string;
+  rtt: string;
+  /** The system's own keys, where they differ from its defaults. */
+  values: Record<string, string>;
+}
+
+export interface WatchState {
+  story: string;
+  fencing: "on" | "off";
+  a: string;
+  b: string;
+  ttl: string;
+  delay: string;
+  drift: string;
+  freeze: string;
+  /** The instant that is looked at, in µs. */
+  at: string;
+}
+
+export interface State {
+  view: View;
+  size: SizeState;
+  check: CheckState;
+  watch: WatchState;
+}
+
+export const SIZE: Readonly<SizeState> = {
+  from: "ttl",
+  cost: "",
+  token: "yes",
+  ttl: "10s",
+  work: "200ms",
+  pause: "",
+  rtt: "5ms",
+  poll: "",
+  attempts: "3",
+  lost: "1",
+  granularity: "",
+  holder: "500ppm",
+  coordinator: "500ppm",
+  start: "send",
+  offset: "",
+  page: "",
+  relay: "",
+  gate: "",
+  drive: "",
+  speed: "",
+  over: "drift",
+};
+
+export const CHECK: Readonly<CheckState> = { system: "patroni", drift: "1000ppm", rtt: "5ms", values: {} };
+
+/** Empty: as the story has it. */
+export const WATCH: Readonly<WatchState> = {
+  story: "pause",
+  fencing: "on",
+  a: "",
+  b: "",
+  ttl: "",
+  delay: "",
+  drift: "",
+  freeze: "",
+  at: "",
+};
+
+export const START: State = { view: "size", size: SIZE, check: CHECK, watch: WATCH };
