@@ -88,7 +88,8 @@ fn grantors() {
     call!(GrantRecord::floor(any(Epoch(0)), n()));
     let terms = any(GrantTerms { drift: drift(), lock_delay: us(), longest_ttl: us() });
     let Ok(mut g) = any(Grantor::boot(any(Some(grant())), terms, at())) else { return };
-    call!(Grantor::record(&g), Grantor::current(&g, at()), Grantor::renew(&mut g, at(), stamp()));
+    call!(Grantor::record(&g), Grantor::current(&g, at()), Grantor::ends(&g), Grantor::wait(&g, at()));
+    call!(Grantor::renew(&mut g, at(), stamp()));
     if let Ok(granting) = Grantor::acquire(&mut g, at(), holder(), us()) {
         call!(Granting::record(&granting));
         call!(Grantor::commit(&mut g, at(), any(granting), GrantProof::read_back(grant())));
