@@ -64,7 +64,7 @@ fn recorded(gate: &EmulatedGate) -> Vec<Vec<u8>> {
         operator.call(Operation::new(request)).unwrap();
     }
     gate.monitor()
-        .falls(u32::MAX, Instant::now() + Duration::from(window) + HOST_LATENESS)
+        .falls(u32::MAX, Instant::now() + Span::from(window) + HOST_LATENESS)
         .expect("the last window is over");
     [b.said, operator.said].concat()
 }
@@ -313,7 +313,7 @@ fn a_host_that_has_the_line_to_itself_and_never_reads_holds_up_the_answers_and_n
                 break Instant::now();
             }
         };
-        let late = fell.saturating_duration_since(sent + Duration::from(window));
+        let late = fell.saturating_duration_since(sent + Span::from(window));
         println!("{questions} questions; low {:?} after the command went out", fell - sent);
         assert!(late < HOST_LATENESS, "{late:?}");
 
