@@ -10,19 +10,17 @@ use std::path::Path;
 const INPUTS: &str = "50000000";
 
 /// What is run in full: its name, the package and its arguments.
-const RUNS: [(&str, &str, &[&str]); 8] = [
+const RUNS: [(&str, &str, &[&str]); 10] = [
     ("the calculator against the oracle, 50 million inputs", "fencegate-tests", &["--test", "exactness"]),
     ("the model, a tick longer each", "fencegate-tests", &["--test", "model"]),
     ("random walks, 1,200 hours", "fencegate-tests", &["--test", "walks"]),
     ("the store, cut at every byte", "fencegate-node", &["--lib"]),
     ("the gate against its plain model", "fencegate-node", &["--test", "properties"]),
     ("the gate on three drifting clocks, a million leases", "fencegate-node", &["--test", "time"]),
+    ("every story of four steps", "fencegate-node", &["--test", "exhaustive"]),
+    ("every bit, truncation and splice of every frame", "fencegate-node", &["--test", "black_channel"]),
     ("the board killed 200 times while it raises", "fencegate-tests", &["--test", "kill"]),
-    (
-        "the board under 100,000 hostile frames, the decoder under ten million",
-        "fencegate-tests",
-        &["--test", "hostile"],
-    ),
+    ("the board under 100,000 hostile frames", "fencegate-tests", &["--test", "hostile"]),
 ];
 
 /// Runs each of them to its end; a failure does not stop the others.

@@ -40,14 +40,15 @@ fn build(root: &Path, ledger: &mut Ledger) -> Result<Option<()>> {
 fn test(root: &Path, ledger: &mut Ledger) -> Result<()> {
     let members = workspace::members(root)?;
     // Core and xtask with all they have, in calls of their own: the others are tested with the features they ship with.
-    let others = ["--exclude", "fencegate", "--exclude", "xtask", "--exclude", "fencegate-tests"];
+    let others =
+        ["--exclude", "fencegate", "--exclude", "xtask", "--exclude", "fencegate-tests", "--", "--show-output"];
     let host = [&workspace::host_crates(&members)[..], &others].concat();
     for (name, arguments) in [
         ("tests of core", ["--package", "fencegate", "--all-features"].as_slice()),
         ("tests of core (bare)", &["--package", "fencegate", "--no-default-features"]),
         ("tests of xtask", &["--package", "xtask", "--features", "web"]),
-        ("tests of the other rooms", &host),
         // With what they print: seeds, and the sizes of the spaces that were searched.
+        ("tests of the other rooms", &host),
         ("tests across rooms", &["--package", "fencegate-tests", "--", "--show-output"]),
     ] {
         let mut cargo = workspace::cargo(root);

@@ -42,6 +42,11 @@ impl Challenger {
         self.void = self.last;
     }
 
+    /// Uses up every challenge up to this one of this boot, whoever has it.
+    pub(crate) fn void_to(&mut self, challenge: Challenge) {
+        self.void = self.void.max(challenge.tick);
+    }
+
     /// Whether `challenge` was issued in this boot, less than `longest` ago, and is not used up.
     pub(crate) fn is_fresh(&self, challenge: Challenge, now: Instant, longest: Duration) -> bool {
         let Challenge { boot, tick } = challenge;

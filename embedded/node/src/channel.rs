@@ -42,6 +42,8 @@ pub(crate) struct Channel {
     pub(crate) fault: Option<Fault>,
     /// Whether the end of the window that is running has been warned of.
     warned: bool,
+    /// Until when something that was refused as busy has the right of way over who drives it.
+    pub(crate) wanted: Option<Deadline>,
     /// The last request that was done under the stamp in force.
     pub(crate) used: Option<Used>,
     /// The operator's last request that was done.
@@ -69,8 +71,8 @@ impl Channel {
             (Authority::Outside, None) => Guard::Lost,
         };
         let (drive, cause) = (Drive::Safe, Cause::Boot);
-        let (used, operator) = (None, None);
-        Self { guard, limits, seen, drive, action, cause, fault: None, warned: false, used, operator }
+        let (wanted, used, operator) = (None, None, None);
+        Self { guard, limits, seen, drive, action, cause, fault: None, warned: false, wanted, used, operator }
     }
 
     /// Whether its storage was lost.
@@ -262,8 +264,9 @@ impl Channel {
         let fault = gate.or(self.is_lost().then_some(Fault::Storage)).or(self.fault);
         match (&self.drive, fault) {
             (_, Some(_)) => (ChannelState::Fault, fault),
-            (Drive::Driven { .. }, None) => (ChannelState::Driven, None),
-            (Drive::Safe | Drive::LettingGo { .. }, None) => (ChannelState::Safe, None),
+            // On its way it is not safe yet.
+            (Drive::Driven { .. } | Drive::LettingGo { .. }, None) => (ChannelState::Driven, None),
+            (Drive::Safe, None) => (ChannelState::Safe, None),
         }
     }
 }

@@ -269,15 +269,17 @@ impl Gate {
         if self.staged.used.is_some_and(|used| used.tag == Some(asked.tag)) {
             return Some(Ok(Reply::Provisioned));
         }
-        let number = request.channel()?;
-        let channel = self.channels.get(usize::from(number))?;
-        if channel.has_done(asked.tag) {
+        let number = request.channel();
+        let channel = number.and_then(|number| self.channels.get(usize::from(number)));
+        if let Some(number) = number
+            && channel.is_some_and(|channel| channel.has_done(asked.tag))
+        {
             return Some(Ok(self.again(asked.now, number)));
         }
-        Some(Err(match self.refusals.reason(asked.tag)? {
+        Some(Err(match (self.refusals.reason(asked.tag)?, channel) {
             // Of how long that is, the first answer says nothing any more.
-            Reason::Held => Denied { reason: Reason::Held, wait: channel.wait(asked.now) },
-            reason => reason.into(),
+            (Reason::Held, Some(channel)) => Denied { reason: Reason::Held, wait: channel.wait(asked.now) },
+            (reason, _) => reason.into(),
         }))
     }
 
@@ -316,7 +318,7 @@ impl Gate {
     /// The request's challenge, if it is of this boot, younger than the longest window, not used up, and newer than the
     /// last one that counts.
     fn fresh(&self, asked: &Asked, channel: Option<u8>, used: Option<Used>) -> Result<Challenge, Reason> {
-        let refused = channel.and_then(|channel| self.refusals.used(asked.header.role, channel));
+        let refused = self.refusals.used(asked.header.role, channel);
         asked
             .challenge
             .filter(|c| self.is_good(*c, asked.now) && refused.is_none_or(|refused| *c > refused))
@@ -345,6 +347,17 @@ impl Gate {
         let channel = self.channels.get_mut(usize::from(number)).ok_or(Reason::BadChannel)?;
         channel.let_go(now, cause);
         if channel.is_letting_go() { Err(Reason::Busy) } else { Ok(()) }
+    }
+
+    /// What was refused as busy waits for its turn on this channel: until its host has asked again, whoever drove it lets
+    /// it. Otherwise a holder that drives on and on would keep its successor, and the operator, out for ever.
+    fn taken_over(&mut self, now: Instant, number: u8, free: Result<(), Reason>) -> Result<(), Reason> {
+        if free == Err(Reason::Busy)
+            && let Some(channel) = self.channels.get_mut(usize::from(number))
+        {
+            channel.wanted = Deadline::after(now, WANTED);
+        }
+        free
     }
 
     /// The key that `role` speaks with; on a board that is no gate the factory's, for the operator alone.

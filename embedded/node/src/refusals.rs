@@ -1,8 +1,9 @@
 //! What hosts were refused for a reason that may pass: they were told no, and no copy of such a frame, which the line may
 //! still hold, is done later.
 //!
-//! A refusal uses up the challenge of its request, and every earlier one of the same host for the same channel. It is kept
-//! for the last few hosts and channels that were refused; a host that asks again does so with a newer challenge.
+//! A refusal uses up the challenge of its request, and every earlier one of the same host for the same channel. That is
+//! remembered for the last few hosts and channels; where one has to give way, its challenge and every earlier one is used up
+//! for everybody instead. A host that asks again does so with a newer challenge.
 
 use fencegate_wire::{Challenge, Reason, Role, Tag};
 
@@ -13,7 +14,8 @@ const KEPT: usize = 4;
 #[derive(Clone, Copy, Debug)]
 struct Refusal {
     role: Role,
-    channel: u8,
+    /// `None` for a provisioning.
+    channel: Option<u8>,
     tag: Tag,
     reason: Reason,
     challenge: Challenge,
@@ -28,18 +30,25 @@ impl Refusals {
         Self(heapless::Vec::new())
     }
 
-    /// Remembers a refusal, if its reason may pass.
-    pub(crate) fn remember(&mut self, role: Role, channel: u8, tag: Tag, reason: Reason, challenge: Challenge) {
-        use Reason::{Busy, Expired, Fault, Held, Jump, Rate};
-        if !matches!(reason, Jump | Expired | Fault | Held | Rate | Busy) {
-            return;
+    /// Remembers a refusal, if its reason may pass; the challenge up to which everybody's are used up, where an older
+    /// refusal had to give way.
+    pub(crate) fn remember(
+        &mut self,
+        role: Role,
+        channel: Option<u8>,
+        tag: Tag,
+        reason: Reason,
+        challenge: Challenge,
+    ) -> Option<Challenge> {
+        use Reason::{Authority, Busy, Expired, Fault, Held, Jump, Presence, Rate, Storage};
+        if !matches!(reason, Authority | Storage | Jump | Expired | Fault | Held | Rate | Busy | Presence) {
+            return None;
         }
         let newest = self.used(role, channel).map_or(challenge, |used| used.max(challenge));
         self.0.retain(|refusal| (refusal.role, refusal.channel) != (role, channel));
-        if self.0.is_full() {
-            self.0.remove(0);
-        }
+        let given_way = self.0.is_full().then(|| self.0.remove(0).challenge);
         let _ = self.0.push(Refusal { role, channel, tag, reason, challenge: newest }); // there is room
+        given_way
     }
 
     /// Why the request with this tag was refused.
@@ -48,7 +57,7 @@ impl Refusals {
     }
 
     /// Up to which challenge a host has used all of its own on a channel.
-    pub(crate) fn used(&self, role: Role, channel: u8) -> Option<Challenge> {
+    pub(crate) fn used(&self, role: Role, channel: Option<u8>) -> Option<Challenge> {
         let of = |refusal: &&Refusal| (refusal.role, refusal.channel) == (role, channel);
         self.0.iter().find(of).map(|refusal| refusal.challenge)
     }

@@ -178,7 +178,8 @@ fn a_safe_action_runs_its_course_and_is_charged_against_the_window() {
     assert_eq!(b.pins()[2..], [100, 0]);
     b.run_to_us(end + 100 * MS);
     assert!((40..=60).contains(&b.pins()[2]), "half-way down: {:?}", b.pins());
-    assert_eq!((b.pins()[3], b.status(2).state), (1, ChannelState::Safe));
+    let status = b.status(2);
+    assert_eq!((b.pins()[3], status.state, status.window_left), (1, ChannelState::Driven, Duration::ZERO));
     b.run_to_us(end + 210 * MS);
     assert_eq!(b.pins()[2..], [0, 1]);
     b.run_to_us(end + 301 * MS);
@@ -191,7 +192,7 @@ fn nothing_is_stored_while_an_output_is_on_its_way() {
     let mut b = Bench::with(|p| p.outputs[0].action = SafeAction::Keep { time: Duration::from_millis(300) });
     assert_eq!(b.ask(holder("a"), drive(0, 1, 10_000, &[1])), None);
     assert_eq!(b.ask(holder("b"), raise(0, 2)), Some(Reason::Busy), "it lets go first");
-    assert_eq!((b.status(0).state, b.status(0).cause), (ChannelState::Safe, Cause::Raised));
+    assert_eq!((b.status(0).state, b.status(0).cause), (ChannelState::Driven, Cause::Raised), "not safe yet");
     assert_eq!(b.ask(holder("b"), raise(2, 1)), Some(Reason::Busy), "any store would");
     assert_eq!(b.ask(holder("a"), drive(0, 1, 10_000, &[1])), Some(Reason::Busy));
     let later = b.now + 301 * MS;

@@ -233,7 +233,7 @@ fn the_ticks_wrap_changes_nothing() {
         let mut told = vec![];
         let mut random = Random(1);
         let mut old: Vec<Challenge> = vec![];
-        for _ in 0..250 {
+        for _ in 0..500 {
             let now = b.now;
             b.run_to_us(now + random.below(40 * MS));
             old.push(b.challenge(holder("a")));

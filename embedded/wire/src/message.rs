@@ -270,9 +270,9 @@ impl Fault {
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[repr(u8)]
 pub enum ChannelState {
-    /// 0: every output has its safe value, or is on its way there.
+    /// 0: every output has its safe value.
     Safe,
-    /// 1: a holder's window is running.
+    /// 1: a holder's window is running, or its outputs are still on their way to their safe values.
     Driven,
     /// 2: safe, and nothing drives it before the fault is cured.
     Fault,

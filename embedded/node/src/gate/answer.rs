@@ -66,8 +66,10 @@ impl Gate {
         denied: Denied,
     ) -> Step {
         // One that was never issued, or is too old, would be no good later either.
-        if let (Some(channel), Some(challenge)) = (channel, challenge.filter(|c| self.is_good(*c, now))) {
-            self.refusals.remember(asker.header.role, channel, tag, denied.reason, challenge);
+        if let Some(challenge) = challenge.filter(|c| self.is_good(*c, now))
+            && let Some(older) = self.refusals.remember(asker.header.role, channel, tag, denied.reason, challenge)
+        {
+            self.challenger.void_to(older);
         }
         self.refuse(now, asker, channel, denied)
     }

@@ -28,8 +28,9 @@ impl Gate {
         if !wait.is_zero() {
             return Err(Denied { reason: Reason::Held, wait });
         }
-        self.may_store(asked.now, number)?;
-        self.let_go(asked.now, number, Cause::Raised)?;
+        let free = self.may_store(asked.now, number);
+        let free = free.and_then(|()| self.let_go(asked.now, number, Cause::Raised));
+        self.taken_over(asked.now, number, free)?;
         let Guard::Grantor(grantor) = &mut self.channel_mut(number)?.guard else { return Err(Reason::Storage.into()) };
         let granting = grantor.acquire(asked.now, holder, ttl)?;
         self.budget.spend();

@@ -29,8 +29,9 @@ impl Gate {
             return Err(Reason::Stale.into());
         }
         let challenge = self.fresh(asked, Some(number), channel.operator)?;
-        self.let_go(asked.now, number, Cause::Epoch)?;
-        self.not_busy(asked.now, None)?;
+        let free = self.let_go(asked.now, number, Cause::Epoch);
+        let free = free.and_then(|()| self.not_busy(asked.now, None));
+        self.taken_over(asked.now, number, free)?;
         let mark = match &mut self.channel_mut(number)?.guard {
             Guard::Fence(fence) => {
                 Mark::Epoch(fence.raise_epoch(epoch, floor).map_err(|refused| Reason::from(refused.reason))?)

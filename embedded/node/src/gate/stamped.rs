@@ -7,6 +7,9 @@ use crate::pending::{Change, Drive, Mark};
 use fencegate::{Admitted, Deadline, Duration, Epoch, Instant, Pass, Stamp, Token};
 use fencegate_wire::{Authority, Cause, Challenge, Reason, Role, Values, What};
 
+/// How soon a host that was refused as `busy` asks again, with room for the line.
+const AGAIN: Duration = Duration::from_millis(100);
+
 impl Gate {
     /// A raise, and a drive with what it wants.
     pub(super) fn raise(
@@ -49,8 +52,9 @@ impl Gate {
                 Ok(Decided::Reply(self.done(asked.now, &asked.header, number, used)))
             }
             Admitted::Raise(raise) => {
-                self.may_store(asked.now, number)?;
-                self.let_go(asked.now, number, Cause::Raised)?;
+                let free = self.may_store(asked.now, number);
+                let free = free.and_then(|()| self.let_go(asked.now, number, Cause::Raised));
+                self.taken_over(asked.now, number, free)?;
                 self.budget.spend();
                 Ok(pending(asked, challenge, Change::Mark(number, Mark::Raise(raise, drive))))
             }
@@ -66,12 +70,14 @@ impl Gate {
         let challenge = self.fresh(asked, Some(number), used)?;
         if current {
             // Safe never waits: the outputs go at once, whatever becomes of the record.
-            self.let_go(asked.now, number, Cause::Released)?;
-            self.not_busy(asked.now, None)?;
+            let free = self.let_go(asked.now, number, Cause::Released);
+            let free = free.and_then(|()| self.not_busy(asked.now, None));
+            self.taken_over(asked.now, number, free)?;
         } else {
             // A stamp that never raised is raised and spent in one; until then the outputs are another holder's.
-            self.may_store(asked.now, number)?;
-            self.let_go(asked.now, number, Cause::Raised)?;
+            let free = self.may_store(asked.now, number);
+            let free = free.and_then(|()| self.let_go(asked.now, number, Cause::Raised));
+            self.taken_over(asked.now, number, free)?;
             self.budget.spend();
         }
         let mark = match &mut self.channel_mut(number)?.guard {
@@ -85,6 +91,7 @@ impl Gate {
     /// Takes a mark that is stored.
     pub(super) fn commit(&mut self, now: Instant, number: u8, mark: Mark, stored: &Stored) -> Result<(), Reason> {
         let channel = self.channels.get_mut(usize::from(number)).ok_or(Reason::BadChannel)?;
+        channel.wanted = None;
         let record = stored.fence().ok_or(Reason::Storage)?;
         let what = match (mark, &mut channel.guard) {
             (Mark::Raise(raise, drive), Guard::Fence(fence)) => {
@@ -111,6 +118,7 @@ impl Gate {
                 What::Epoch { epoch: channel.record().epoch }
             }
             (Mark::Restore(_), Guard::Lost) => {
+                self.challenger.void();
                 channel.restore(record);
                 What::Epoch { epoch: channel.record().epoch }
             }
@@ -126,6 +134,9 @@ impl Gate {
                         released(channel)
                     }
                     Mark::GrantEpoch(epoch) => {
+                        if grantor.record().is_none() {
+                            self.challenger.void();
+                        }
                         grantor.commit_epoch(now, epoch, grant).map_err(|_| Reason::Storage)?;
                         What::Epoch { epoch: channel.record().epoch }
                     }
@@ -202,13 +213,15 @@ impl Gate {
         self.not_busy(now, Some(number))
     }
 
-    /// Outputs on their way to their safe values get there first. And while a store waits for its turn, no drive is
-    /// taken whose window is as short as a store: a holder that drives so again and again would keep the gate busy for
-    /// ever, for the operator too.
+    /// Outputs on their way to their safe values get there first, and so does who waits to take the channel over. And
+    /// while a store waits for its turn, no drive is taken whose window is not longer than a store and the time until it
+    /// is asked for again: a holder that drives so again and again would keep the gate busy for ever.
     fn has_room(&self, now: Instant, number: u8, drive: &Drive) -> Result<(), Reason> {
-        let wanted = self.store_wanted.is_some_and(|until| !until.is_over(now));
-        let short = wanted && drive.deadline.left(now) <= self.board.worst_store;
-        if short || self.channel(number)?.is_letting_go() { Err(Reason::Busy) } else { Ok(()) }
+        let waits = |until: Option<Deadline>| until.is_some_and(|until| !until.is_over(now));
+        let room = self.board.worst_store.checked_add(AGAIN).ok_or(Reason::Busy)?;
+        let short = waits(self.store_wanted) && drive.deadline.left(now) <= room;
+        let channel = self.channel(number)?;
+        if short || channel.is_letting_go() || waits(channel.wanted) { Err(Reason::Busy) } else { Ok(()) }
     }
 
     /// The last station: the time, once more, and then the outputs.

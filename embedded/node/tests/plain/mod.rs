@@ -15,6 +15,10 @@ pub(crate) const WORST_STORE: u64 = 20_000;
 pub(crate) const BURST: u64 = 3;
 pub(crate) const EVERY: u64 = 1_500_000;
 pub(crate) const CHANNELS: usize = 3;
+/// How soon a host that was refused as busy asks again.
+const AGAIN: u64 = 100_000;
+/// The reasons that may pass.
+const MAY_PASS: [&str; 8] = ["authority", "storage", "jump", "expired", "fault", "held", "rate", "busy"];
 /// How long a store that was refused as busy has the right of way.
 const WANTED: u64 = 1_000_000;
 
@@ -131,6 +135,8 @@ pub(crate) struct Channel {
     fault: Option<Fault>,
     /// The number and the tick of the last request that was done: a holder's, the operator's.
     used: [Option<(usize, u64)>; 2],
+    /// Until when what was refused as busy has the right of way here.
+    wanted_until: u64,
     lines: Vec<Line>,
 }
 
@@ -259,7 +265,7 @@ impl Plain {
         let end = self.end(asked);
         let stores = above || matches!(what, Release | Acquire { .. } | Epoch { .. });
         let held_up = self.is_held_up(*channel) || self.has_a_way_to_go(*channel);
-        let no_room = now < self.wanted_until && end.is_some_and(|end| end <= now + WORST_STORE);
+        let no_room = now < self.wanted_until && end.is_some_and(|end| end <= now + WORST_STORE + AGAIN);
         [
             ("role", if of_operator { *who != OPERATOR } else { *who >= OPERATOR }),
             ("authority", if terms.own { above } else { matches!(what, Acquire { .. } | Renew) }),
@@ -313,7 +319,9 @@ impl Plain {
                 if stores {
                     held_up
                 } else {
-                    end.is_some() && (matches!(c.drive, Drive::LettingGo { .. }) || (in_force && no_room))
+                    end.is_some()
+                        && (matches!(c.drive, Drive::LettingGo { .. })
+                            || (in_force && (no_room || now < c.wanted_until)))
                 },
             ),
         ]
@@ -372,6 +380,9 @@ impl Plain {
                 }
             }
         }
+        if stores && reason == Some("busy") {
+            self.channels[n].wanted_until = self.now + WANTED;
+        }
         if let Some(reason) = reason {
             return self.refuse(asked, reason);
         }
@@ -412,12 +423,13 @@ impl Plain {
         let (boot, tick) = asked.challenge;
         let good =
             boot == self.boot && self.void < tick && tick <= self.last && self.now.saturating_sub(tick) < LONGEST;
-        if good && asked.channel < CHANNELS && ["jump", "expired", "fault", "held", "rate", "busy"].contains(&reason) {
+        if good && asked.channel < CHANNELS && MAY_PASS.contains(&reason) {
             let tick = tick.max(self.refused_up_to(asked));
             self.refused.retain(|refused| (refused.0, refused.1) != (asked.who, asked.channel));
             self.refused.push((asked.who, asked.channel, tick, asked.number, reason));
             if self.refused.len() > 4 {
-                self.refused.remove(0);
+                // What gives way is used up for everybody.
+                self.void = self.void.max(self.refused.remove(0).2);
             }
         }
         Said::Refused(reason)
@@ -454,7 +466,11 @@ impl Plain {
         };
         let c = &mut self.channels[n];
         let lost = core::mem::take(&mut c.lost);
+        if lost {
+            self.void = self.last;
+        }
         c.mark = entry;
+        c.wanted_until = 0;
         match asked.what {
             _ if !TERMS[n].own => {}
             What::Release => (c.ends, c.free) = (now, now),

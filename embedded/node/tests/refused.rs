@@ -1,0 +1,159 @@
+//! What was refused is not done later, whatever the line still holds of it; and who was told to wait gets its turn.
+
+mod bench;
+
+use bench::*;
+use fencegate::{Duration, Epoch, FenceRecord, Token};
+use fencegate_node::Remembered;
+use fencegate_wire::{ChannelConfig, OutputConfig, Reason, Request, Role, SafeAction};
+
+/// Sends a frame once more: it is refused again, for the same reason or since its challenge is used up.
+fn is_refused_again(b: &mut Bench, who: Role, frame: Vec<u8>, reason: Reason) {
+    let refused = verdict(&b.send(who, frame).unwrap().reply);
+    assert!(refused == Some(reason) || refused == Some(Reason::Replay), "{refused:?} after {reason:?}");
+}
+
+/// The first of so many that the gate does not remember each.
+#[test]
+fn the_first_of_many_refused_hosts_is_not_obeyed_later() {
+    let mut b = Bench::new();
+    for token in 1..=5 {
+        assert_eq!(b.ask(holder("z"), raise(0, token)), None);
+    }
+    let mut queue = vec![];
+    for who in ["a", "b", "c", "d", "e", "f", "g"] {
+        let challenge = b.challenge(holder(who));
+        let frame = b.seal(holder(who), Some(challenge), drive(0, 6, 60_000, &[1]));
+        assert_eq!(verdict(&b.send(holder(who), frame.clone()).unwrap().reply), Some(Reason::Rate));
+        queue.push((holder(who), frame));
+    }
+    b.at(12_000);
+    for (who, frame) in queue {
+        is_refused_again(&mut b, who, frame, Reason::Rate);
+        assert_eq!(b.pins()[0], 0);
+    }
+    assert_eq!(b.ask(holder("a"), drive(0, 6, 60_000, &[1])), None, "asked anew it is done");
+}
+
+#[test]
+fn nor_is_one_host_that_asked_on_every_channel() {
+    let mut b = Bench::with(|p| {
+        p.channels = core::iter::repeat_n(ChannelConfig::new(), 8).collect();
+        p.outputs = core::iter::repeat_n(OutputConfig::switch(), 8).collect();
+    });
+    for token in 1..=5 {
+        assert_eq!(b.ask(holder("z"), raise(0, token)), None);
+    }
+    let mut queue = vec![];
+    for channel in 0..8 {
+        let challenge = b.challenge(holder("a"));
+        let frame = b.seal(holder("a"), Some(challenge), drive(channel, 6, 60_000, &[1]));
+        assert_eq!(verdict(&b.send(holder("a"), frame.clone()).unwrap().reply), Some(Reason::Rate));
+        queue.push(frame);
+    }
+    b.at(12_000);
+    for frame in queue {
+        is_refused_again(&mut b, holder("a"), frame, Reason::Rate);
+        assert_eq!(b.pins(), [0; 8]);
+    }
+}
+
+/// A challenger that gave up does not get the lease when it is free at last.
+#[test]
+fn a_lease_that_was_held_is_not_granted_later_to_who_gave_up() {
+    let mut b = Bench::new();
+    assert_eq!(b.ask(holder("z"), acquire(1, 5_000)), None);
+    let challenge = b.challenge(holder("a"));
+    let frame = b.seal(holder("a"), Some(challenge), acquire(1, 50_000));
+    assert_eq!(verdict(&b.send(holder("a"), frame.clone()).unwrap().reply), Some(Reason::Held));
+    for who in ["b", "c", "d", "e", "f"] {
+        assert_eq!(b.ask(holder(who), acquire(1, 5_000)), Some(Reason::Held));
+    }
+    b.at(20_000);
+    is_refused_again(&mut b, holder("a"), frame, Reason::Held);
+    assert_eq!(b.ask(holder("b"), acquire(1, 5_000)), None);
+}
+
+/// What lost storage refused moves nothing after the operator has set an epoch.
+#[test]
+fn the_operators_epoch_does_not_bring_back_what_lost_storage_refused() {
+    let mut b = Bench::new();
+    b.marks[0] = Remembered::Lost(FenceRecord::floor(Epoch(0), 0));
+    b.power_cut();
+    let challenge = b.challenge(holder("b"));
+    let (token, window) = (Token::new(5).unwrap(), Duration::from_secs(60));
+    let request = Request::Drive { channel: 0, epoch: Epoch(1), token, window, values: [1].into_iter().collect() };
+    let frame = b.seal(holder("b"), Some(challenge), request.clone());
+    let kept = b.challenge(holder("b"));
+    let unsent = b.seal(holder("b"), Some(kept), request);
+    assert_eq!(verdict(&b.send(holder("b"), frame.clone()).unwrap().reply), Some(Reason::Storage));
+    assert_eq!(b.ask(Role::Operator, epoch(0, 1, 0)), None);
+    b.at(20_000);
+    for frame in [frame, unsent] {
+        is_refused_again(&mut b, holder("b"), frame, Reason::Storage);
+        assert_eq!(b.pins()[0], 0);
+    }
+}
+
+#[test]
+fn a_stamp_that_was_not_granted_yet_is_not_obeyed_once_it_is() {
+    let mut b = Bench::new();
+    let spare = b.challenge(holder("b"));
+    let challenge = b.challenge(holder("b"));
+    let frame = b.seal(holder("b"), Some(challenge), drive(1, 1, 60_000, &[1]));
+    assert_eq!(verdict(&b.send(holder("b"), frame.clone()).unwrap().reply), Some(Reason::Authority));
+    assert_eq!(b.ask_with(holder("b"), spare, acquire(1, 50_000)), Some(Reason::Replay), "older than what was refused");
+    assert_eq!(b.ask(holder("b"), acquire(1, 50_000)), None);
+    is_refused_again(&mut b, holder("b"), frame, Reason::Authority);
+    assert_eq!(b.pins()[1], 0);
+}
+
+#[test]
+fn a_provisioning_that_nobody_stood_beside_is_not_taken_once_somebody_does() {
+    let mut b = Bench::new();
+    let first = provisioning().requests().next().unwrap();
+    let challenge = b.challenge(Role::Operator);
+    let frame = b.seal(Role::Operator, Some(challenge), first);
+    assert_eq!(verdict(&b.send(Role::Operator, frame.clone()).unwrap().reply), Some(Reason::Presence));
+    b.inputs.presence = true;
+    b.at(20_000);
+    is_refused_again(&mut b, Role::Operator, frame, Reason::Presence);
+}
+
+/// A holder whose windows are just longer than a store does not keep the others' stores, nor the operator, waiting.
+#[test]
+fn windows_a_little_longer_than_a_store_let_stores_in_between() {
+    for window in (21..200).step_by(7) {
+        let mut b = Bench::new();
+        assert_eq!(b.ask(holder("a"), raise(0, 1)), None);
+        let waited = (0..2_000_u64).find(|n| {
+            b.at_us(1_000_000 + n * 10_000);
+            b.ask(holder("a"), drive(0, 1, window, &[1]));
+            b.at_us(1_000_000 + n * 10_000 + 4_000);
+            n % 5 == 0 && b.ask(holder("b"), raise(2, 7)).is_none()
+        });
+        assert!(waited.is_some_and(|n| n <= 50), "windows of {window} ms: {waited:?} drives, and never a store");
+    }
+}
+
+/// A holder that drives on and on, where safe takes a while, does not keep its successor and the operator out.
+#[test]
+fn a_successor_gets_in_where_the_way_to_the_safe_state_is_long() {
+    for (asker, request) in [
+        (holder("b"), raise(0, 2)),
+        (holder("b"), drive(0, 2, 2_000, &[1])),
+        (holder("b"), release(0, 2)),
+        (Role::Operator, epoch(0, 1, 0)),
+    ] {
+        let keep = SafeAction::Keep { time: Duration::from_millis(290) };
+        let mut b = Bench::with(|p| p.outputs[0].action = keep);
+        assert_eq!(b.ask(holder("a"), raise(0, 1)), None);
+        let waited = (0..6_000_u64).find(|n| {
+            b.at_us(1_000_000 + n * 10_000);
+            b.ask(holder("a"), drive(0, 1, 2_000, &[1]));
+            b.at_us(1_000_000 + n * 10_000 + 5_000);
+            n % 5 == 0 && b.ask(asker, request.clone()).is_none()
+        });
+        assert!(waited.is_some_and(|n| n <= 50), "{request:?}: {waited:?} drives of the old holder");
+    }
+}
