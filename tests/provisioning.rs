@@ -61,10 +61,16 @@ fn a_blank_board_becomes_what_its_configuration_says() {
     done(board.host(key, "drive --channel 0 --token 1 --holder a --value 1,0 --window 1500ms"));
     sleep(Duration::from_millis(950)); // 600 ms of safe action are charged against the window
     let status = Said::by(board.host(key, "status").arg("--json")).json();
-    assert_eq!((&status["channels"][0]["state"], &status["channels"][0]["values"]), (&json!("safe"), &json!([1, 1])));
+    let channel = &status["channels"][0];
+    assert_eq!(
+        (&channel["state"], &channel["values"]),
+        (&json!("driven"), &json!([1, 1])),
+        "on its way, and not safe yet"
+    );
+    assert_eq!(channel["window_left_us"], 0);
     sleep(Duration::from_millis(900));
     let status = Said::by(board.host(key, "status").arg("--json")).json();
-    assert_eq!(status["channels"][0]["values"], json!([0, 0]));
+    assert_eq!((&status["channels"][0]["state"], &status["channels"][0]["values"]), (&json!("safe"), &json!([0, 0])));
     assert_eq!((&status["channels"][1]["epoch"], &status["channels"][1]["token"]), (&json!(3), &json!(100)));
 
     assert_eq!(refused(board.host(key, "raise --channel 1 --token 100 --epoch 3 --holder a")), "stale");
