@@ -254,6 +254,32 @@ describe("the calculator", AT_ONCE, () => {
     assert.match(await page.locator("svg.picture .title").textContent(), /The end, 1\d\d times larger/);
   });
 
+  for (const start of ["send", "grant"]) {
+    story(
+      `the picture's labels are the figures, with the timer started at ${start}`,
+      `#size?ttl=10s&rtt=1s&work=1s&start=${start}`,
+      async (page) => {
+        const found = plan({ ttl_us: 10_000_000, drift_ppb: 1_000_000, rtt_us: 1_000_000, work_us: 1_000_000, start });
+        const seconds = (us) => `${Number(us) / 1_000_000}\u00a0s`;
+        const labels = await page.locator("svg.picture text.mark").allTextContents();
+        for (const label of [
+          `window ends ${seconds(found.window_us)}`,
+          `no new work from ${seconds(found.work_deadline_us)}`,
+          `cancel ${seconds(found.cancel_after_us)} after the answer`,
+          `latest ${seconds(found.takeover_us)}`,
+        ])
+          assert.ok(labels.includes(label), `${label}: ${labels}`);
+        assert.equal(await page.locator("#headline").textContent(), seconds(found.window_us));
+        // The axis below counts as the labels do: where the window's bar begins is its zero.
+        const [zero, begins] = await page.evaluate(() => {
+          const tick = [...document.querySelectorAll("svg.picture text.tick")].find((one) => one.textContent === "0\u00a0s");
+          return [+tick.previousSibling.getAttribute("x1"), +document.querySelector("svg.picture rect.act").getAttribute("x")];
+        });
+        assert.ok(Math.abs(zero - begins) < 1, `${zero} and ${begins}`);
+      },
+    );
+  }
+
   story("says of each part what it is, its formula and its source", OPENED, async (page) => {
     const parts = page.locator("svg.picture .part");
     const count = await parts.count();
