@@ -321,6 +321,31 @@ describe("the verdicts", AT_ONCE, () => {
   }
 });
 
+describe("a second try", AT_ONCE, () => {
+  for (const [ttl_us, rtt_us, attempts] of [
+    [10_000_000, 5_000, 3],
+    [10_000_000, 5_000, 6],
+    [10_000_000, 1_000_000, 4],
+    [10_000_000, 3_333_330, 3],
+    [10_000_000, 3_333_332, 3],
+  ]) {
+    story(
+      `takes as many heartbeats as the page says, and not one less (${rtt_us} µs, ${attempts})`,
+      `#size?ttl=${ttl_us}us&rtt=${rtt_us}us&attempts=${attempts}&work=`,
+      async (page) => {
+        const words = await page.locator(".verdict", { hasText: "One lost renewal trips cancellation" }).innerText();
+        const said = words.match(/From ([\d\u202f]+) heartbeats per TTL/)?.[1].replace(/\D/g, "");
+        const misses = (n) => plan({ ...DEFAULTS, ttl_us, rtt_us, work_us: 0, attempts: n }).misses_before_cancel;
+        if (said) assert.deepEqual([misses(+said) > 0, misses(+said - 1)], [true, 0], words);
+        else {
+          assert.match(words, /No number of heartbeats/);
+          assert.equal(misses(ttl_us), 0);
+        }
+      },
+    );
+  }
+});
+
 describe("a bad entry", AT_ONCE, () => {
   const BAD = [
     ["TTL", "ttl", "", /Nothing is written/],

@@ -1,6 +1,6 @@
 // The verdicts in words: what breaks first, and what to change. Every figure in them is the module's.
 
-import { size } from "fencegate";
+import { plan as planned, size } from "fencegate";
 import { attempt, big, Problem } from "../model/module";
 import { duration, grouped } from "../model/format";
 import type { Answer } from "../model/question";
@@ -54,7 +54,7 @@ export function verdicts(answer: Answer, typed: SizeState): Verdict[] {
     add(
       "warn",
       "One lost renewal trips cancellation",
-      `Cancellation comes ${duration(big(plan.cancel_after_us))} after the last answer, and the next heartbeat is no sooner than ${duration(big(plan.heartbeat_us))}. The lease itself survives; the work in hand does not. More heartbeats per TTL (${grouped(attempts * 2n)}, say) give a second try.`,
+      `Cancellation comes ${duration(big(plan.cancel_after_us))} after the last answer, and the next heartbeat is no sooner than ${duration(big(plan.heartbeat_us))}. The lease itself survives; the work in hand does not. ${secondTry(answer)}`,
     );
   } else {
     add(
@@ -97,6 +97,25 @@ export function verdicts(answer: Answer, typed: SizeState): Verdict[] {
     );
   }
   return [...purpose(typed), ...said];
+}
+
+/** The fewest heartbeats per TTL with which one may be lost. More of them never leave less time for it. */
+function secondTry({ planInput, attempts, ttl }: Answer): string {
+  const enough = (n: bigint): boolean => {
+    const tried = attempt(() => planned({ ...planInput, attempts: n }));
+    return !(tried instanceof Problem) && big(tried.misses_before_cancel) > 0n;
+  };
+  // A plan has a microsecond for each heartbeat.
+  let [not, most] = [attempts, attempts];
+  do [not, most] = [most, most * 2n < ttl ? most * 2n : ttl];
+  while (most < ttl && !enough(most));
+  if (!enough(most)) return "No number of heartbeats per TTL gives a second try: lengthen the TTL or shorten the round trip.";
+  while (most - not > 1n) {
+    const middle = (not + most) / 2n;
+    if (enough(middle)) most = middle;
+    else not = middle;
+  }
+  return `From ${grouped(most)} heartbeats per TTL on there is a second try.`;
 }
 
 /** What a double run costs, and what is left where no token can be checked. */
