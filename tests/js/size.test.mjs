@@ -7,7 +7,7 @@ import { open } from "./browser.mjs";
 import { command } from "./command.mjs";
 import { parseLossless } from "./lossless.mjs";
 import { chain, plan, presets, size } from "./module.mjs";
-import { assertNothingStrange, AT_ONCE, described, field, figures, saved, same, sentence, setting, settled } from "./page.mjs";
+import { assertNothingStrange, AT_ONCE, described, field, figures, repainted, saved, same, sentence, setting, settled } from "./page.mjs";
 
 const set = setting();
 const { story } = set;
@@ -439,6 +439,7 @@ describe("by hand", AT_ONCE, () => {
     const svg = (await saved(page, "SVG")).content.toString();
     assert.match(svg, /^<\?xml[\s\S]*xmlns="http:\/\/www\.w3\.org\/2000\/svg"[\s\S]*window ends/);
     assert.doesNotMatch(svg, /class=|var\(/, "it needs no style sheet");
+    assert.deepEqual(await repainted(page, "svg.picture", svg), []);
     const png = (await saved(page, "PNG")).content;
     assert.equal(png.subarray(1, 4).toString(), "PNG");
     assert.ok(png.readUInt32BE(16) > 1_000 && png.length > 10_000, "large enough to be shown");
