@@ -1,7 +1,12 @@
 // Check your lock service, in a real browser.
 
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
 import { describe } from "node:test";
+import { fileURLToPath } from "node:url";
 import { command } from "./command.mjs";
 import { check, presets } from "./module.mjs";
 import { assertNothingStrange, AT_ONCE, saved, setting } from "./page.mjs";
@@ -46,7 +51,7 @@ describe("every system", AT_ONCE, () => {
         assert.deepEqual(found, command(...words).answer);
         assert.deepEqual(JSON.parse((await saved(page, "JSON")).content), found);
         assert.ok((await page.locator("#configuration").textContent()).length > 20);
-        assert.match(await page.locator("#snippet").textContent(), token && found.plan ? /Plan::for_ttl/ : /Plan|fence/);
+        assert.match(await page.locator("#snippet").textContent(), token && found.plan ? /Plan::for_ttl[\s\S]*\.plan\(\)/ : /Plan|fence/);
         await assertNothingStrange(page);
       },
     );
@@ -68,6 +73,53 @@ describe("every system", AT_ONCE, () => {
       },
     );
   }
+});
+
+/** Builds a package of these modules against the core as it lies here; what the compiler says, or nothing. */
+async function compiled(modules) {
+  const root = fileURLToPath(new URL("../../", import.meta.url));
+  const folder = await mkdtemp(join(tmpdir(), "snippets-"));
+  try {
+    await mkdir(join(folder, "src"));
+    const core = JSON.stringify(join(root, "core"));
+    await writeFile(
+      join(folder, "Cargo.toml"),
+      `[package]\nname = "snippets"\nversion = "0.1.0"\nedition = "2024"\n\n[dependencies]\nfencegate = { path = ${core} }\n\n[workspace]\n`,
+    );
+    const source = Object.entries(modules).map(([name, code]) => `pub mod ${name} {\n${code}\n}\n`);
+    await writeFile(join(folder, "src/lib.rs"), `#![deny(warnings)]\n${source.join("\n")}`);
+    const target = resolve(root, process.env.CARGO_TARGET_DIR ?? "target", "snippets");
+    // From the repository, so that its toolchain is taken.
+    const manifest = join(folder, "Cargo.toml");
+    const { status, stderr, error } = spawnSync(
+      "cargo",
+      ["check", "--quiet", "--offline", "--manifest-path", manifest, "--target-dir", target],
+      { cwd: root, encoding: "utf8" },
+    );
+    if (error) throw error;
+    return status === 0 ? "" : stderr;
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+}
+
+describe("the Rust that is handed over", AT_ONCE, () => {
+  story("compiles: for every system, and that of a plan", "#check", async (page) => {
+    const modules = {};
+    for (const { system } of systems) {
+      await page.locator("#system").selectOption(system);
+      await page.locator("#command", { hasText: `check ${system}` }).waitFor();
+      modules[system.replaceAll("-", "_")] = await page.locator("#snippet").textContent();
+    }
+    await page.locator("#system").selectOption("azure-blob");
+    await page.locator("#lease").fill("infinite");
+    modules.endless = await page.locator("#snippet").textContent();
+    await page.evaluate(() => (location.hash = "#size?start=grant&attempts=5&poll=1s&pause=1s&offset=3ms"));
+    const plan = await page.locator("#rust").textContent();
+    const [uses, ...rest] = plan.split("\n");
+    modules.plan = `${uses}\npub fn plan() -> Result<Plan, fencegate::OutOfRange> {\n${rest.join("\n")}\nOk(plan)\n}`;
+    assert.equal(await compiled(modules), "");
+  });
 });
 
 describe("a bad entry", AT_ONCE, () => {

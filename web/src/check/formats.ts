@@ -191,37 +191,44 @@ function iso(us: bigint): string {
   return `PT${inSeconds(us)}S`;
 }
 
-/** What checks the token, with our core. */
+/** What checks the token, with our core: whole items, which compile as they stand. */
 export function snippet(preset: Preset, values: Values, drift: bigint, rtt: bigint): string {
   const [lease] = Object.keys(preset.defaults);
-  const read = lease === undefined ? 0n : readDuration(effective(preset, values, lease), "down", lease);
-  const ttl = read instanceof Problem ? 0n : read;
-  const plan = [
-    `let plan = Plan::for_ttl(Duration::from_micros(${rustNumber(ttl)}))`,
-    `    .drift(Drift::from_ppb(${rustNumber(drift)}))`,
-    `    .round_trip(Duration::from_micros(${rustNumber(rtt)}))`,
-    "    .plan()?;",
-  ];
-  if (!preset.token || !preset.ordered)
-    return [
-      "use fencegate::{Drift, Duration, Plan};",
-      "",
-      ...plan,
-      "// there is no ordered token here: nothing for a fence to compare",
-    ].join("\n");
-  return [
-    "use fencegate::{Admitted, Drift, Duration, Fence, Plan, Stamp};",
-    "",
-    ...plan,
-    "",
-    `// the resource; the token is ${preset.token}`,
-    "match fence.admit(stamp) {",
-    "    Admitted::Current(pass) => act(pass),",
-    "    Admitted::Raise(raise) => {",
-    "        let proof = store.put(raise.record())?; // stored first",
-    "        act(fence.commit(raise, proof)?)",
-    "    }",
-    "    Admitted::Refused(refused) => return Err(refused), // names the stamp that beat it",
-    "}",
-  ].join("\n");
+  const read = lease === undefined ? undefined : readDuration(effective(preset, values, lease), "down", lease);
+  const planned = read !== undefined && !(read instanceof Problem);
+  const fenced = preset.token !== null && preset.ordered;
+  const plan = planned
+    ? [
+        "pub fn lease() -> Result<Plan, OutOfRange> {",
+        `    Plan::for_ttl(Duration::from_micros(${rustNumber(read)}))`,
+        `        .drift(Drift::from_ppb(${rustNumber(drift)}))`,
+        `        .round_trip(Duration::from_micros(${rustNumber(rtt)}))`,
+        "        .plan()",
+        "}",
+      ]
+    : ["// a lease without end has no plan"];
+  const fence = fenced
+    ? [
+        `/// The resource. The token is ${preset.token}; \`put\` stores a record and reads it back.`,
+        "pub fn admit(",
+        "    fence: &mut Fence,",
+        "    stamp: Stamp,",
+        "    put: impl FnOnce(FenceRecord) -> std::io::Result<Proof>,",
+        ") -> Result<Pass, Box<dyn std::error::Error>> {",
+        "    match fence.admit(stamp) {",
+        "        Admitted::Current(pass) => Ok(pass),",
+        "        Admitted::Raise(raise) => {",
+        "            let proof = put(raise.record())?; // stored first",
+        "            Ok(fence.commit(raise, proof)?)",
+        "        }",
+        "        Admitted::Refused(refused) => Err(refused.into()), // names the stamp that beat it",
+        "    }",
+        "}",
+      ]
+    : ["// there is no ordered token here: nothing for a fence to compare"];
+  const uses = [
+    ...(fenced ? ["Admitted", "Fence", "FenceRecord", "Pass", "Proof", "Stamp"] : []),
+    ...(planned ? ["Drift", "Duration", "OutOfRange", "Plan"] : []),
+  ].sort();
+  return [...(uses.length ? [`use fencegate::{${uses.join(", ")}};`, ""] : []), ...plan, "", ...fence].join("\n");
 }
