@@ -103,6 +103,26 @@ async function compiled(modules) {
   }
 }
 
+describe("a bare zero", AT_ONCE, () => {
+  for (const [system, key, taken] of [
+    ["redlock", "granted", "0"],
+    ["redlock", "elapsed", "0s"],
+    ["patroni", "safety_margin", "0s"],
+    ["dynamodb", "safe_time", "0s"],
+  ]) {
+    story(`of ${system}'s ${key} is ${taken}`, `#check?check.system=${system}&check.${key}.is=0`, async (page) => {
+      const found = check(system, { ...REQUIRED[system], [key]: taken, drift: "1000ppm", rtt: "5ms" });
+      const words = await page.locator("#command").textContent();
+      assert.ok(words.split(" ").includes(`${key}=${taken}`), words);
+      for (const { message } of found.findings) assert.ok((await page.locator("#findings").innerText()).includes(message), message);
+    });
+  }
+
+  story("that is no factor is told why", "#check?check.system=redlock&check.drift_factor.is=0", async (page) => {
+    assert.match(await page.locator("#drift_factor-error").textContent(), /unit is missing \(%/);
+  });
+});
+
 describe("the Rust that is handed over", AT_ONCE, () => {
   story("compiles: for every system, and that of a plan", "#check", async (page) => {
     const modules = {};

@@ -11,12 +11,15 @@ export interface Correction {
   changed: string[];
 }
 
-/** What the page hands to `check`: what is typed, without the keys that are left empty. */
+/** Counts and factors: a zero there is no zero seconds. */
+const NO_TIMES = ["nodes", "granted", "drift_factor"];
+
+/** What the page hands to `check`: what is typed, without the keys that are left empty. A bare zero of time needs no unit. */
 export function given(values: Values, drift: string, rtt: string): Values {
-  const entries = Object.entries({ ...values, drift, rtt }).map(([key, value]) => [
-    key,
-    compact(value).replace(/^0+$/, key === "drift" ? "0ppm" : "0s"),
-  ]);
+  const entries = Object.entries({ ...values, drift, rtt }).map(([key, value]) => {
+    const typed = compact(value);
+    return [key, NO_TIMES.includes(key) ? typed : typed.replace(/^0+$/, key === "drift" ? "0ppm" : "0s")];
+  });
   return Object.fromEntries(entries.filter(([, value]) => value));
 }
 
