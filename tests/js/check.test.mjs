@@ -17,7 +17,7 @@ const REQUIRED = { redlock: { ttl: "30s" }, shedlock: { lock_at_most_for: "30s" 
 
 /** Configurations that break a rule, and what the corrected one says in the system's own format. */
 const BROKEN = {
-  redlock: [{ ttl: "10s", granted: "2", drift_factor: "5000ppm" }, /driftFactor: 0\.005[\s\S]*10000/],
+  redlock: [{ ttl: "10s", drift_fixed: "11s", drift_factor: "5000ppm" }, /driftFactor: 0\.005[\s\S]*10000/],
   etcd: [{ ttl: "1.5s" }, /WithTTL\(60\)/],
   chubby: [{ lease: "0s" }, /lease 12s/],
   patroni: [{ loop_wait: "11s" }, /ttl: 30\nloop_wait: 10\nretry_timeout: 10/],
@@ -102,6 +102,51 @@ async function compiled(modules) {
     await rm(folder, { recursive: true });
   }
 }
+
+describe("what is handed over", AT_ONCE, () => {
+  const handed = (page) => page.locator("#configuration").textContent();
+
+  for (const [system, values, lines] of [
+    ["patroni", "ttl.is=30.5s", ["ttl: 31", "loop_wait: 10"]],
+    ["patroni", "safety_margin.is=4.2s", ["  safety_margin: 5"]],
+    ["hazelcast", "session_ttl.is=10.1s&check.heartbeat.is=1500ms", ["    session-time-to-live-seconds: 11", "    session-heartbeat-interval-seconds: 2"]],
+    ["azure-blob", "lease.is=15.5s", [/--lease-duration 16$/m]],
+  ]) {
+    story(`is in whole seconds, rounded up: ${system}, ${values}`, `#check?check.system=${system}&check.${values}`, async (page) => {
+      assert.match(await page.locator("#verdict").textContent(), /hold/);
+      const text = await handed(page);
+      for (const line of lines) assert.match(text, typeof line === "string" ? new RegExp(`^${line}$`, "m") : line);
+      assert.match(text, /takes whole seconds; rounded up/);
+      assert.doesNotMatch(text.split("\n").slice(1).join(), /\d\.\d/);
+    });
+  }
+
+  story(
+    "is refused with a word where it would break a rule rounded up",
+    "#check?check.system=patroni&check.ttl.is=31.2s&check.loop_wait.is=10.2s&check.retry_timeout.is=10.5s",
+    async (page) => {
+      assert.match(await page.locator("#verdict").textContent(), /hold/);
+      assert.match(await handed(page), /rounded up these break a rule: choose whole ones/);
+      assert.doesNotMatch(await handed(page), /^ttl:/m);
+    },
+  );
+
+  for (const observed of ["granted.is=2", "elapsed.is=11s"]) {
+    story(`never corrects what was observed: ${observed}`, `#check?check.system=redlock&check.ttl.is=10s&check.${observed}`, async (page) => {
+      assert.match(await page.locator("#verdict").textContent(), /broken/);
+      const corrected = page.locator("#corrected");
+      if (await corrected.count()) assert.doesNotMatch(await corrected.textContent(), /granted|elapsed/);
+      assert.equal(await corrected.count(), observed.startsWith("granted") ? 0 : 1);
+    });
+  }
+
+  story("names one token for etcd, in the text and in the code", "#check?check.system=etcd", async (page) => {
+    const { token } = presets().systems.find(({ system }) => system === "etcd");
+    assert.match(token, /create revision/);
+    assert.match(await handed(page), /token := key\.Kvs\[0\]\.CreateRevision/);
+    assert.doesNotMatch(await handed(page), /Header\(\)/);
+  });
+});
 
 describe("a bare zero", AT_ONCE, () => {
   for (const [system, key, taken] of [

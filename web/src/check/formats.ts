@@ -1,11 +1,20 @@
-// A configuration in its system's own format and units. Where a system counts in milliseconds, what lies between two of
-// them goes up: a lease that is longer at the coordinator than it was planned with is the safe side.
+// A configuration in its system's own format and units. Where a system counts in milliseconds or in whole seconds, what
+// lies between two of them goes up: a lease that is longer at the coordinator than it was planned with is the safe side.
+// Where the rules do not hold any more with what was rounded, that is said in its place.
 
-import type { Preset } from "fencegate";
+import type { Preset, System } from "fencegate";
 import { Problem, readDrift, readDuration } from "../model/module";
 import { inOnes, inSeconds } from "../model/format";
 import { rustNumber } from "../model/question";
-import type { Values } from "./correct";
+import { checked, type Values } from "./correct";
+
+/** What these systems take in whole seconds only. */
+const WHOLE_SECONDS: Partial<Record<string, readonly string[]>> = {
+  etcd: ["ttl"],
+  patroni: ["ttl", "loop_wait", "retry_timeout", "safety_margin"],
+  "azure-blob": ["lease"],
+  hazelcast: ["session_ttl", "heartbeat"],
+};
 
 type Read = (key: string) => string;
 
@@ -14,6 +23,28 @@ export const effective = (preset: Preset, values: Values, key: string): string =
   values[key] ?? String(preset.defaults[key] ?? "");
 
 export function configuration(preset: Preset, values: Values): { title: string; text: string } {
+  const rounded: Values = {};
+  for (const key of WHOLE_SECONDS[preset.system] ?? []) {
+    const read = readDuration(effective(preset, values, key), "up", key);
+    if (!(read instanceof Problem) && read % SECOND) rounded[key] = `${(read + SECOND - 1n) / SECOND}s`;
+  }
+  const keys = Object.keys(rounded);
+  if (!keys.length) return written(preset, values);
+  const holds = (tried: Values): boolean => {
+    const found = checked(preset.system as System, tried);
+    return !(found instanceof Problem) && found.ok;
+  };
+  const { title, text } = written(preset, { ...values, ...rounded });
+  const words = `${keys.map((key) => `${key} = ${values[key]}`).join(", ")}: ${title} takes whole seconds`;
+  if (holds(values) && !holds({ ...values, ...rounded }))
+    return { title, text: `# ${words}, and rounded up these break a rule: choose whole ones.` };
+  return { title, text: `${COMMENT[preset.system] ?? "#"} ${words}; rounded up.\n${text}` };
+}
+
+const SECOND = 1_000_000n;
+const COMMENT: Partial<Record<string, string>> = { etcd: "//" };
+
+function written(preset: Preset, values: Values): { title: string; text: string } {
   const text: Read = (key) => effective(preset, values, key);
   const us = (key: string): bigint => {
     const read = readDuration(text(key), "down", key);
@@ -63,7 +94,14 @@ export function configuration(preset: Preset, values: Values): { title: string; 
           "if err := mutex.Lock(ctx); err != nil {",
           "\treturn err",
           "}",
-          "token := mutex.Header().Revision // the fencing token",
+          "key, err := client.Get(ctx, mutex.Key())",
+          "if err != nil {",
+          "\treturn err",
+          "}",
+          "if len(key.Kvs) == 0 {",
+          "\treturn concurrency.ErrSessionExpired",
+          "}",
+          `token := key.Kvs[0].CreateRevision // the fencing token: ${preset.token}`,
           `// the servers: --election-timeout=${ms("election_timeout")} --heartbeat-interval=${ms("heartbeat_interval")}`,
         ].join("\n"),
       };
@@ -182,7 +220,7 @@ function factor(text: string): string {
 }
 
 function goDuration(us: bigint): string {
-  if (us % 1_000_000n === 0n) return `${us / 1_000_000n} * time.Second`;
+  if (us % SECOND === 0n) return `${us / SECOND} * time.Second`;
   return us % 1_000n === 0n ? `${us / 1_000n} * time.Millisecond` : `${us} * time.Microsecond`;
 }
 
