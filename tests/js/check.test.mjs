@@ -8,7 +8,7 @@ import { join, resolve } from "node:path";
 import { describe } from "node:test";
 import { fileURLToPath } from "node:url";
 import { command } from "./command.mjs";
-import { check, presets } from "./module.mjs";
+import { check, presets, redlock } from "./module.mjs";
 import { assertNothingStrange, AT_ONCE, saved, setting } from "./page.mjs";
 
 const { story } = setting();
@@ -102,6 +102,63 @@ async function compiled(modules) {
     await rm(folder, { recursive: true });
   }
 }
+
+describe("what stands at the top", AT_ONCE, () => {
+  const top = (page) => page.locator(".summary").innerText();
+
+  for (const [system, values, said, rule] of [
+    ["zookeeper", "session_timeout.is=60s", /Window for the TTL as asked for/, "clamped"],
+    ["redisson", "lease_time.is=5s", /Window for the TTL as asked for[\s\S]*Renews by itself\s*no/, "renewal"],
+    ["etcd", "ttl.is=1s", /Window for the TTL as asked for/, "min_ttl"],
+    ["patroni", "ttl.is=19s", /Window for the TTL as asked for/, "minimum"],
+    ["consul", "ttl.is=15s", /Takeover for the TTL as asked for/, "takeover"],
+    ["kubernetes", "lease_duration.is=15.9s", /Window for the TTL as asked for[\s\S]*challengers wait 15\ss/],
+    ["kubernetes", "lease_duration.is=15.9s&check.renew_deadline.is=15.5s", /Window for the TTL as asked for/, "whole_seconds"],
+  ]) {
+    story(`is not refuted by a finding: ${system}, ${values}`, `#check?check.system=${system}&check.${values}`, async (page) => {
+      assert.match(await top(page), said);
+      if (!rule) return;
+      const given = Object.fromEntries(values.split("&").map((one) => one.replace("check.", "").split(".is=")));
+      const { message } = check(system, { ...given, drift: "1000ppm" }).findings.find((one) => one.rule === rule);
+      assert.ok((await top(page)).includes(message.slice(1)), message);
+      assert.doesNotMatch(await top(page), /at most\n/);
+    });
+  }
+
+  story("is the window, and at most, where nothing speaks against it", "#check?check.system=hazelcast", async (page) => {
+    assert.match(await top(page), /^Window\n[\s\S]*Takeover at most\n/);
+    assert.equal(await page.locator(".summary .but").count(), 0);
+  });
+
+  story("is a Redlock's validity", "#check?check.system=redlock&check.ttl.is=10s&check.elapsed.is=2s", async (page) => {
+    const { validity_us } = redlock({ ttl_us: 10_000_000, elapsed_us: 2_000_000, nodes: 5, granted: 5, drift_fixed_us: 2_000 });
+    assert.match(await top(page), /^Validity/);
+    assert.equal(await page.locator("#check-window").textContent(), `${Number(validity_us) / 1e6}\u00a0s`);
+    await page.locator("#granted").fill("2");
+    assert.equal(await page.locator("#check-window").textContent(), "not held");
+  });
+
+  story("names no token for an RLock", "#check?check.system=redisson", async (page) => {
+    assert.equal(await page.locator("#check-token").textContent(), "none");
+    assert.doesNotMatch(await page.locator("#snippet").textContent(), /Fence/);
+    await page.locator("#fenced").selectOption("true");
+    assert.equal(await page.locator("#check-token").textContent(), "ordered");
+    assert.match(await page.locator("#snippet").textContent(), /Fence/);
+  });
+
+  for (const [hash, words] of [
+    ["check.system=patroni&check.drift=", /^needs a drift$/],
+    ["check.system=patroni&check.loop_wait.is=0", /loop_wait is zero/],
+    ["check.system=azure-blob&check.lease.is=infinite", /no end/],
+    ["check.system=patroni&check.ttl.is=0", /at least|microsecond/],
+    ["check.system=etcd&check.ttl.is=9223372036854775807us", /fit/],
+  ]) {
+    story(`says why there is no window: ${hash}`, `#check?${hash}`, async (page) => {
+      assert.match(await page.locator("#check-window").textContent(), words);
+      await assertNothingStrange(page);
+    });
+  }
+});
 
 describe("what is handed over", AT_ONCE, () => {
   const handed = (page) => page.locator("#configuration").textContent();

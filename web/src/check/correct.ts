@@ -6,6 +6,10 @@ import { TIMES } from "../ui/field";
 
 export type Values = Record<string, string>;
 
+/** The value that holds for a key: what was typed, else the default. */
+export const effective = (preset: Preset, values: Values, key: string): string =>
+  values[key] ?? String(preset.defaults[key] ?? "");
+
 export interface Correction {
   values: Values;
   changed: string[];

@@ -6,7 +6,8 @@ import type { Preset, System } from "fencegate";
 import { Problem, readDrift, readDuration } from "../model/module";
 import { inOnes, inSeconds } from "../model/format";
 import { rustNumber } from "../model/question";
-import { checked, type Values } from "./correct";
+import { checked, effective, type Values } from "./correct";
+import { tokenOf } from "./lease";
 
 /** What these systems take in whole seconds only. */
 const WHOLE_SECONDS: Partial<Record<string, readonly string[]>> = {
@@ -17,10 +18,6 @@ const WHOLE_SECONDS: Partial<Record<string, readonly string[]>> = {
 };
 
 type Read = (key: string) => string;
-
-/** The value that holds for a key: what was typed, else the default. */
-export const effective = (preset: Preset, values: Values, key: string): string =>
-  values[key] ?? String(preset.defaults[key] ?? "");
 
 export function configuration(preset: Preset, values: Values): { title: string; text: string } {
   const rounded: Values = {};
@@ -234,7 +231,7 @@ export function snippet(preset: Preset, values: Values, drift: bigint, rtt: bigi
   const [lease] = Object.keys(preset.defaults);
   const read = lease === undefined ? undefined : readDuration(effective(preset, values, lease), "down", lease);
   const planned = read !== undefined && !(read instanceof Problem);
-  const fenced = preset.token !== null && preset.ordered;
+  const fenced = tokenOf(preset, values).ordered;
   const plan = planned
     ? [
         "pub fn lease() -> Result<Plan, OutOfRange> {",
