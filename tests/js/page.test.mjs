@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { describe, it } from "node:test";
 import { open } from "./browser.mjs";
 import { PACKAGE } from "./module.mjs";
-import { AT_ONCE, assertNothingStrange, DIST, field, figures, setting, SHOTS } from "./page.mjs";
+import { AT_ONCE, assertNothingStrange, DIST, field, figures, setting, settled, SHOTS } from "./page.mjs";
 import { example } from "./readme.mjs";
 
 const set = setting();
@@ -81,6 +81,43 @@ describe("a link", AT_ONCE, () => {
   story("with a wrong value says so at the field", "#size?ttl=%E0%A4%A&rtt=5", async (page) => {
     assert.equal(await page.locator("#ttl").getAttribute("aria-invalid"), "true");
     await assertNothingStrange(page);
+  });
+});
+
+describe("what is wrong", AT_ONCE, () => {
+  for (const hash of [
+    "#size?attempts=1",
+    "#size?pause=x",
+    "#size?offset=x",
+    "#size?lost=x",
+    "#size?from=work&lost=x",
+    "#size?page=x",
+    "#check?check.fenced.is=maybe&check.system=redisson",
+    "#watch?watch.ttl=x",
+    "#watch?watch.a=" + "x".repeat(1_500),
+    ...["no-expiry", "equal-token", "row", "restore"].flatMap((name) => [
+      `#watch?watch.story=${name}&watch.ttl=x`,
+      `#watch?watch.story=${name}&watch.freeze=x`,
+    ]),
+  ]) {
+    story(`is said where it can be seen (${hash.slice(0, 50)})`, hash, async (page) => {
+      const note = page.locator("#stale-note");
+      const marked = page.locator("[aria-invalid=true]");
+      await settled(page);
+      for (const one of await marked.all()) assert.ok(await one.isVisible(), "a marked field is in sight");
+      if (!(await note.count())) return;
+      if (/marked field/.test(await note.textContent())) assert.ok(await marked.count(), "a field is marked");
+      else assert.ok((await note.textContent()).length > 30, await note.textContent());
+    });
+  }
+
+  story("leaves open what it has opened", "#size", async (page) => {
+    await page.getByText("Pauses, heartbeats, polling").click();
+    await page.locator("#pause").fill("x");
+    assert.notEqual(await page.locator("#pause-error").textContent(), "");
+    await page.locator("#pause").fill("1s");
+    await settled(page);
+    assert.ok(await page.locator("#pause").isVisible());
   });
 });
 

@@ -8,6 +8,7 @@ import type { CheckState } from "../state/state";
 import { Copy, save, toJson } from "../ui/copy";
 import { DRIFTS, Field, SHORT_TIMES } from "../ui/field";
 import { say } from "../ui/say";
+import { Stale } from "../ui/stale";
 import { checked, correct, given, type Values } from "./correct";
 import { configuration, snippet } from "./formats";
 import { renews, takeoverOf, tokenOf, windowOf } from "./lease";
@@ -37,7 +38,6 @@ export function CheckView({ state, set }: { state: CheckState; set: (state: Chec
     const { [key]: _, ...rest } = state.values;
     set({ ...state, values: value === "" ? rest : { ...rest, [key]: value } });
   };
-  const known = problem && [...keys.map(([key]) => key), "drift", "rtt"].includes(problem.field);
   return (
     <div class="layout">
       <form class="settings" aria-label="The configuration" onSubmit={(event) => event.preventDefault()}>
@@ -120,10 +120,12 @@ export function CheckView({ state, set }: { state: CheckState; set: (state: Chec
       </form>
       <div class={`results${problem ? " stale" : ""}`}>
         {problem && (
-          <p class="stale-note" id="stale-note">
-            {known ? "No answer: the marked field says why." : problem.words}
-            {shown && " Below is the last one that there was."}
-          </p>
+          <Stale
+            what="No answer"
+            problems={{ [problem.field]: problem.words }}
+            fields={[...keys.filter(([, initial]) => typeof initial !== "boolean").map(([key]) => key), "drift", "rtt"]}
+            last={shown !== undefined}
+          />
         )}
         {shown && <Results {...shown} state={state} />}
       </div>
