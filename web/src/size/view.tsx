@@ -51,7 +51,13 @@ export function SizeView({ state, set }: { state: SizeState; set: (state: SizeSt
         {stale && !none && (
           <Stale what="No answer" problems={problems} fields={fields(state)} last={shown !== undefined} />
         )}
-        {shown && <Results {...shown} state={state} set={set} />}
+        {/* The last answer is to another question: no copy of it goes out for this one. */}
+        {none && (
+          <section class="copies" aria-label="To take along">
+            <Copy id="command" title="At the command line" text={command(state)} />
+          </section>
+        )}
+        {shown && !none && <Results {...shown} state={state} set={set} />}
       </div>
       {shown && !stale && (
         <p class="strip" aria-hidden="true">
