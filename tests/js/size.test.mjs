@@ -146,6 +146,7 @@ describe("the calculator", AT_ONCE, () => {
     assert.match(await page.locator("#headline").textContent(), /^9\.99\ss$/);
     assert.match(await page.locator("body").innerText(), /not a certified safety function/);
     assert.match(await page.locator("#verdicts").innerText(), /First: what does a double run cost\?/);
+    assert.equal(await page.locator("input[name=token]:checked").count(), 0, "nobody has said that there is a fence");
     await assertNothingStrange(page);
   });
 
@@ -188,6 +189,10 @@ describe("the calculator", AT_ONCE, () => {
     assert.match(await page.locator("#headline").textContent(), /^8\ss$/);
     await field(page, "Lost renewals").fill("3");
     assert.ok(await page.locator("#no-ttl").isVisible(), "no TTL is long enough");
+    // What can be taken along is of this question, not of the last one that had an answer.
+    assert.equal(await page.locator("#rust").count(), 0);
+    const words = await page.locator("#command").textContent();
+    assert.equal(command(...words.split(" ").slice(1)).answer.ttl_us, null);
   });
 
   story("rounds what is typed to the safe side: the TTL down, everything else up", OPENED, async (page) => {
@@ -309,8 +314,9 @@ describe("the verdicts", AT_ONCE, () => {
     ["a schedule that survives one", "#size?ttl=10s&attempts=10", /A lost renewal is ridden through/],
     ["no window at all", "#size?ttl=100ms&rtt=100ms&start=grant", /There is no window/],
     ["a pause too long", "#size?ttl=10s&pause=9s", /The pause breaks it/],
-    ["wasted work", "#size?cost=wasted", /An efficiency lock/],
-    ["broken state with a fence", "#size?cost=broken&token=yes", /A correctness lock, with a fence/],
+    ["wasted work", "#size?cost=wasted", /An efficiency lock[\s\S]*not how often it fails/],
+    ["broken state with a fence", "#size?cost=broken&token=yes", /A correctness lock, with a fence[\s\S]*What does is a resource that refuses/],
+    ["broken state, and nothing said of a token", "#size?cost=broken", /Can the resource check a token\?[\s\S]*nothing enforces/],
     ["broken state without one", "#size?cost=broken&token=no", /idempotent[\s\S]*collide softly/],
   ];
   for (const [name, hash, words] of VERDICTS) {

@@ -126,7 +126,7 @@ function purpose({ cost, token }: SizeState): Verdict[] {
         level: "good",
         title: "An efficiency lock",
         words:
-          "A double run wastes work and breaks nothing: a lease without fencing will do, and these figures say how seldom it happens.",
+          "A double run wastes work and breaks nothing: a lease without fencing will do. These figures say for how long it may be relied on, and not how often it fails.",
       },
     ];
   }
@@ -147,12 +147,23 @@ function purpose({ cost, token }: SizeState): Verdict[] {
         level: "good",
         title: "A correctness lock, with a fence",
         words:
-          "No window protects from a pause between the check and the write. The resource refuses every token below the highest that it has seen: that does.",
+          "No window protects from a pause between the check and the write. What does is a resource that refuses every token below the highest it has seen.",
       },
     ];
   }
+  const unsaid: Verdict[] =
+    token === ""
+      ? [
+          {
+            level: "warn",
+            title: "Can the resource check a token?",
+            words: "Say it above. Until then this is judged as if it could not.",
+          },
+        ]
+      : [];
   return [
     ...unasked,
+    ...unsaid,
     {
       level: "bad",
       title: "A correctness lock that nothing enforces",
