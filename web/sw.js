@@ -21,6 +21,9 @@ addEventListener("activate", (event) => {
 
 addEventListener("fetch", (event) => {
   if (event.request.method !== "GET" || new URL(event.request.url).origin !== location.origin) return;
-  const kept = caches.open(CACHE).then((cache) => cache.match(event.request, { ignoreSearch: true }));
+  // The page is kept under its folder, and asked for by its file's name too.
+  const kept = caches
+    .open(CACHE)
+    .then((cache) => cache.match(event.request.url.replace(/\/index\.html(?=[?#]|$)/, "/"), { ignoreSearch: true }));
   event.respondWith(kept.then((answer) => answer ?? fetch(event.request)));
 });

@@ -112,3 +112,24 @@ export async function saved(page, name) {
   for await (const chunk of await download.createReadStream()) chunks.push(chunk);
   return { name: download.suggestedFilename(), content: Buffer.concat(chunks) };
 }
+
+/** What a saved drawing, opened by itself, would not paint as the page does: each property of each element. */
+export const repainted = (page, drawing, svg) =>
+  page.evaluate(
+    ([drawing, svg]) => {
+      const paint = /^(fill|stroke|paint-order|opacity|font-(size|weight|family)|text-anchor|marker|dominant|letter-spacing|word-spacing)/;
+      const frame = document.body.appendChild(document.createElement("iframe"));
+      const alone = frame.contentDocument;
+      alone.body.append(alone.importNode(new DOMParser().parseFromString(svg, "image/svg+xml").documentElement, true));
+      const [from, to] = [document.querySelector(drawing), alone.querySelector("svg")].map((root) => [...root.querySelectorAll("*")]);
+      const all = from.flatMap((element, at) => {
+        const [here, there] = [getComputedStyle(element), frame.contentWindow.getComputedStyle(to[at + 1])]; // the paper is first
+        return [...here]
+          .filter((name) => paint.test(name) && here.getPropertyValue(name) !== there.getPropertyValue(name))
+          .map((name) => `${element.tagName} ${element.textContent} ${name}: ${here.getPropertyValue(name)}, ${there.getPropertyValue(name)}`);
+      });
+      frame.remove();
+      return all;
+    },
+    [drawing, svg],
+  );

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { describe, it } from "node:test";
 import { open } from "./browser.mjs";
 import { PACKAGE } from "./module.mjs";
-import { AT_ONCE, assertNothingStrange, DIST, field, figures, setting, SHOTS } from "./page.mjs";
+import { AT_ONCE, assertNothingStrange, DIST, field, figures, setting, settled, SHOTS } from "./page.mjs";
 import { example } from "./readme.mjs";
 
 const set = setting();
@@ -69,6 +69,8 @@ describe("a link", AT_ONCE, () => {
     "#nonsense",
     "#check?check.system=postgres&check.constructor.is=1",
     "#watch?watch.values=1&__proto__=2",
+    "#watch?watch.story=nonsense",
+    "#watch?watch.at=soon",
     `#size?ttl=${"9".repeat(3_000)}s`,
   ]) {
     story(`that is old or mangled is taken as far as it goes (${hash.slice(0, 40)})`, hash, async (page) => {
@@ -78,9 +80,71 @@ describe("a link", AT_ONCE, () => {
     });
   }
 
+  story("is not written over by what was typed just before Back", "#size?ttl=20s", async (page) => {
+    await page.evaluate(() => (location.hash = "#size?ttl=30s"));
+    await page.waitForFunction(() => document.querySelector("#ttl").value === "30s");
+    await page.evaluate(() => {
+      const ttl = document.querySelector("#ttl");
+      ttl.value = "40s";
+      ttl.dispatchEvent(new Event("input", { bubbles: true }));
+      history.back();
+    });
+    await page.waitForTimeout(400);
+    assert.match(page.url(), /ttl=20s/);
+    assert.equal(await page.locator("#ttl").inputValue(), "20s");
+  });
+
+  story("keeps what was typed just before another view", "#size?ttl=20s", async (page) => {
+    await page.evaluate(() => {
+      const ttl = document.querySelector("#ttl");
+      ttl.value = "40s";
+      ttl.dispatchEvent(new Event("input", { bubbles: true }));
+    });
+    await page.getByRole("link", { name: "Watch it happen" }).click();
+    await page.goBack();
+    assert.equal(await page.locator("#ttl").inputValue(), "40s");
+  });
+
   story("with a wrong value says so at the field", "#size?ttl=%E0%A4%A&rtt=5", async (page) => {
     assert.equal(await page.locator("#ttl").getAttribute("aria-invalid"), "true");
     await assertNothingStrange(page);
+  });
+});
+
+describe("what is wrong", AT_ONCE, () => {
+  for (const hash of [
+    "#size?attempts=1",
+    "#size?pause=x",
+    "#size?offset=x",
+    "#size?lost=x",
+    "#size?from=work&lost=x",
+    "#size?page=x",
+    "#check?check.fenced.is=maybe&check.system=redisson",
+    "#watch?watch.ttl=x",
+    "#watch?watch.a=" + "x".repeat(1_500),
+    ...["no-expiry", "equal-token", "row", "restore"].flatMap((name) => [
+      `#watch?watch.story=${name}&watch.ttl=x`,
+      `#watch?watch.story=${name}&watch.freeze=x`,
+    ]),
+  ]) {
+    story(`is said where it can be seen (${hash.slice(0, 50)})`, hash, async (page) => {
+      const note = page.locator("#stale-note");
+      const marked = page.locator("[aria-invalid=true]");
+      await settled(page);
+      for (const one of await marked.all()) assert.ok(await one.isVisible(), "a marked field is in sight");
+      if (!(await note.count())) return;
+      if (/marked field/.test(await note.textContent())) assert.ok(await marked.count(), "a field is marked");
+      else assert.ok((await note.textContent()).length > 30, await note.textContent());
+    });
+  }
+
+  story("leaves open what it has opened", "#size", async (page) => {
+    await page.getByText("Pauses, heartbeats, polling").click();
+    await page.locator("#pause").fill("x");
+    assert.notEqual(await page.locator("#pause-error").textContent(), "");
+    await page.locator("#pause").fill("1s");
+    await settled(page);
+    assert.ok(await page.locator("#pause").isVisible());
   });
 });
 
@@ -93,6 +157,23 @@ describe("everybody", AT_ONCE, () => {
         const [content, screen] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
         assert.equal(screen, 360);
         assert.ok(content <= screen, `${content} pixels on a screen of ${screen}`);
+      },
+      { viewport: { width: 360, height: 740 } },
+    );
+  }
+
+  const LONG = "x".repeat(300);
+  for (const hash of [
+    `#size?ttl=${LONG}`,
+    `#size?${LONG}=1`,
+    `#check?check.system=patroni&check.ttl.is=${LONG}`,
+    `#watch?watch.a=${LONG}&watch.b=${LONG}`,
+  ]) {
+    story(
+      `sees all of it on a telephone: long words (${hash.slice(0, 20)})`,
+      hash,
+      async (page) => {
+        assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= 360);
       },
       { viewport: { width: 360, height: 740 } },
     );
@@ -131,6 +212,17 @@ describe("everybody", AT_ONCE, () => {
     },
     { viewport: { width: 768, height: 1_024 } },
   );
+
+  story("finds the view and the story in the title", "#size", async (page) => {
+    const titles = [await page.title()];
+    for (const hash of ["#check", "#watch?watch.story=pause", "#watch?watch.story=ticket"]) {
+      await page.evaluate((to) => (location.hash = to), hash);
+      await settled(page);
+      titles.push(await page.title());
+    }
+    assert.equal(new Set(titles).size, 4, titles.join());
+    for (const title of titles) assert.match(title, /fencegate/);
+  });
 
   story("says light or dark for themselves", "", async (page) => {
     const paper = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
@@ -176,6 +268,8 @@ describe("the page's surroundings", AT_ONCE, () => {
     await page.locator("#window_us").waitFor();
     await page.evaluate(() => navigator.serviceWorker.ready);
     await page.context().setOffline(true);
+    await page.goto(`${url}index.html${STATES.corrupted}`);
+    assert.match(await page.locator("#outcome").textContent(), /corrupted/);
     await page.goto(`${url}${STATES.corrupted}`);
     await page.reload();
     assert.match(await page.locator("#outcome").textContent(), /corrupted/);

@@ -7,7 +7,7 @@ import { open } from "./browser.mjs";
 import { command } from "./command.mjs";
 import { parseLossless } from "./lossless.mjs";
 import { chain, plan, presets, size } from "./module.mjs";
-import { assertNothingStrange, AT_ONCE, described, field, figures, saved, same, sentence, setting, settled } from "./page.mjs";
+import { assertNothingStrange, AT_ONCE, described, field, figures, repainted, saved, same, sentence, setting, settled } from "./page.mjs";
 
 const set = setting();
 const { story } = set;
@@ -146,6 +146,7 @@ describe("the calculator", AT_ONCE, () => {
     assert.match(await page.locator("#headline").textContent(), /^9\.99\ss$/);
     assert.match(await page.locator("body").innerText(), /not a certified safety function/);
     assert.match(await page.locator("#verdicts").innerText(), /First: what does a double run cost\?/);
+    assert.equal(await page.locator("input[name=token]:checked").count(), 0, "nobody has said that there is a fence");
     await assertNothingStrange(page);
   });
 
@@ -188,6 +189,10 @@ describe("the calculator", AT_ONCE, () => {
     assert.match(await page.locator("#headline").textContent(), /^8\ss$/);
     await field(page, "Lost renewals").fill("3");
     assert.ok(await page.locator("#no-ttl").isVisible(), "no TTL is long enough");
+    // What can be taken along is of this question, not of the last one that had an answer.
+    assert.equal(await page.locator("#rust").count(), 0);
+    const words = await page.locator("#command").textContent();
+    assert.equal(command(...words.split(" ").slice(1)).answer.ttl_us, null);
   });
 
   story("rounds what is typed to the safe side: the TTL down, everything else up", OPENED, async (page) => {
@@ -254,6 +259,32 @@ describe("the calculator", AT_ONCE, () => {
     assert.match(await page.locator("svg.picture .title").textContent(), /The end, 1\d\d times larger/);
   });
 
+  for (const start of ["send", "grant"]) {
+    story(
+      `the picture's labels are the figures, with the timer started at ${start}`,
+      `#size?ttl=10s&rtt=1s&work=1s&start=${start}`,
+      async (page) => {
+        const found = plan({ ttl_us: 10_000_000, drift_ppb: 1_000_000, rtt_us: 1_000_000, work_us: 1_000_000, start });
+        const seconds = (us) => `${Number(us) / 1_000_000}\u00a0s`;
+        const labels = await page.locator("svg.picture text.mark").allTextContents();
+        for (const label of [
+          `window ends ${seconds(found.window_us)}`,
+          `no new work from ${seconds(found.work_deadline_us)}`,
+          `cancel ${seconds(found.cancel_after_us)} after the answer`,
+          `latest ${seconds(found.takeover_us)}`,
+        ])
+          assert.ok(labels.includes(label), `${label}: ${labels}`);
+        assert.equal(await page.locator("#headline").textContent(), seconds(found.window_us));
+        // The axis below counts as the labels do: where the window's bar begins is its zero.
+        const [zero, begins] = await page.evaluate(() => {
+          const tick = [...document.querySelectorAll("svg.picture text.tick")].find((one) => one.textContent === "0\u00a0s");
+          return [+tick.previousSibling.getAttribute("x1"), +document.querySelector("svg.picture rect.act").getAttribute("x")];
+        });
+        assert.ok(Math.abs(zero - begins) < 1, `${zero} and ${begins}`);
+      },
+    );
+  }
+
   story("says of each part what it is, its formula and its source", OPENED, async (page) => {
     const parts = page.locator("svg.picture .part");
     const count = await parts.count();
@@ -283,8 +314,9 @@ describe("the verdicts", AT_ONCE, () => {
     ["a schedule that survives one", "#size?ttl=10s&attempts=10", /A lost renewal is ridden through/],
     ["no window at all", "#size?ttl=100ms&rtt=100ms&start=grant", /There is no window/],
     ["a pause too long", "#size?ttl=10s&pause=9s", /The pause breaks it/],
-    ["wasted work", "#size?cost=wasted", /An efficiency lock/],
-    ["broken state with a fence", "#size?cost=broken&token=yes", /A correctness lock, with a fence/],
+    ["wasted work", "#size?cost=wasted", /An efficiency lock[\s\S]*not how often it fails/],
+    ["broken state with a fence", "#size?cost=broken&token=yes", /A correctness lock, with a fence[\s\S]*What does is a resource that refuses/],
+    ["broken state, and nothing said of a token", "#size?cost=broken", /Can the resource check a token\?[\s\S]*nothing enforces/],
     ["broken state without one", "#size?cost=broken&token=no", /idempotent[\s\S]*collide softly/],
   ];
   for (const [name, hash, words] of VERDICTS) {
@@ -292,6 +324,31 @@ describe("the verdicts", AT_ONCE, () => {
       assert.match(await page.locator("#verdicts").innerText(), words);
       await assertNothingStrange(page);
     });
+  }
+});
+
+describe("a second try", AT_ONCE, () => {
+  for (const [ttl_us, rtt_us, attempts] of [
+    [10_000_000, 5_000, 3],
+    [10_000_000, 5_000, 6],
+    [10_000_000, 1_000_000, 4],
+    [10_000_000, 3_333_330, 3],
+    [10_000_000, 3_333_332, 3],
+  ]) {
+    story(
+      `takes as many heartbeats as the page says, and not one less (${rtt_us} µs, ${attempts})`,
+      `#size?ttl=${ttl_us}us&rtt=${rtt_us}us&attempts=${attempts}&work=`,
+      async (page) => {
+        const words = await page.locator(".verdict", { hasText: "One lost renewal trips cancellation" }).innerText();
+        const said = words.match(/From ([\d\u202f]+) heartbeats per TTL/)?.[1].replace(/\D/g, "");
+        const misses = (n) => plan({ ...DEFAULTS, ttl_us, rtt_us, work_us: 0, attempts: n }).misses_before_cancel;
+        if (said) assert.deepEqual([misses(+said) > 0, misses(+said - 1)], [true, 0], words);
+        else {
+          assert.match(words, /No number of heartbeats/);
+          assert.equal(misses(ttl_us), 0);
+        }
+      },
+    );
   }
 });
 
@@ -388,6 +445,7 @@ describe("by hand", AT_ONCE, () => {
     const svg = (await saved(page, "SVG")).content.toString();
     assert.match(svg, /^<\?xml[\s\S]*xmlns="http:\/\/www\.w3\.org\/2000\/svg"[\s\S]*window ends/);
     assert.doesNotMatch(svg, /class=|var\(/, "it needs no style sheet");
+    assert.deepEqual(await repainted(page, "svg.picture", svg), []);
     const png = (await saved(page, "PNG")).content;
     assert.equal(png.subarray(1, 4).toString(), "PNG");
     assert.ok(png.readUInt32BE(16) > 1_000 && png.length > 10_000, "large enough to be shown");

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { describe } from "node:test";
 import { scenarios, Story } from "./module.mjs";
-import { assertNothingStrange, AT_ONCE, saved, setting } from "./page.mjs";
+import { assertNothingStrange, AT_ONCE, repainted, saved, setting } from "./page.mjs";
 
 const { story } = setting();
 const FENCING = ["on", "off"];
@@ -154,7 +154,9 @@ describe("the pause", AT_ONCE, () => {
   story("is saved as JSON, SVG and PNG", "#watch?watch.story=pause&watch.fencing=off", async (page) => {
     const { events } = tell({ ...scenarios.find(({ name }) => name === "pause").scenario, fencing: false });
     assert.deepEqual(JSON.parse((await saved(page, "JSON")).content).events, events);
-    assert.match((await saved(page, "SVG")).content.toString(), /lock service/);
+    const svg = (await saved(page, "SVG")).content.toString();
+    assert.match(svg, /lock service/);
+    assert.deepEqual(await repainted(page, "svg.timeline", svg), []);
     assert.equal((await saved(page, "PNG")).content.subarray(1, 4).toString(), "PNG");
   });
 });

@@ -7,6 +7,7 @@ import { fromHash, toHash } from "./state/address";
 import type { State, View } from "./state/state";
 import { say } from "./ui/say";
 import { Theme } from "./ui/theme";
+import { chosen } from "./watch/tale";
 import { WatchView } from "./watch/view";
 
 const TITLES: Record<View, [tab: string, title: string]> = {
@@ -17,12 +18,22 @@ const TITLES: Record<View, [tab: string, title: string]> = {
 
 export function App() {
   const [{ state, strange }, setRead] = useState(() => fromHash(location.hash));
+  const title = state.view === "watch" ? chosen(state.watch.story).title : TITLES[state.view][0];
+  useEffect(() => {
+    document.title = `${title} · fencegate`;
+  }, [title]);
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
 
   useEffect(() => {
-    const read = () => setRead(fromHash(location.hash));
+    const read = () => {
+      // What waits to be written belongs to the address that was left.
+      clearTimeout(timer.current);
+      setRead(fromHash(location.hash));
+    };
+    // Back and forth, and an address that is typed.
+    addEventListener("popstate", read);
     addEventListener("hashchange", read);
-    return () => removeEventListener("hashchange", read);
+    return () => (removeEventListener("popstate", read), removeEventListener("hashchange", read));
   }, []);
 
   const set = (change: Partial<State>) =>
@@ -36,6 +47,7 @@ export function App() {
 
   const turn = (view: View) => {
     clearTimeout(timer.current);
+    history.replaceState(null, "", toHash(state));
     const after = { ...state, view };
     history.pushState(null, "", toHash(after));
     setRead({ state: after, strange: [] });

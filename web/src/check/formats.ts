@@ -1,19 +1,47 @@
-// A configuration in its system's own format and units. Where a system counts in milliseconds, what lies between two of
-// them goes up: a lease that is longer at the coordinator than it was planned with is the safe side.
+// A configuration in its system's own format and units. Where a system counts in milliseconds or in whole seconds, what
+// lies between two of them goes up: a lease that is longer at the coordinator than it was planned with is the safe side.
+// Where the rules do not hold any more with what was rounded, that is said in its place.
 
-import type { Preset } from "fencegate";
+import type { Preset, System } from "fencegate";
 import { Problem, readDrift, readDuration } from "../model/module";
 import { inOnes, inSeconds } from "../model/format";
 import { rustNumber } from "../model/question";
-import type { Values } from "./correct";
+import { checked, effective, type Values } from "./correct";
+import { tokenOf } from "./lease";
+
+/** What these systems take in whole seconds only. */
+const WHOLE_SECONDS: Partial<Record<string, readonly string[]>> = {
+  etcd: ["ttl"],
+  patroni: ["ttl", "loop_wait", "retry_timeout", "safety_margin"],
+  "azure-blob": ["lease"],
+  hazelcast: ["session_ttl", "heartbeat"],
+};
 
 type Read = (key: string) => string;
 
-/** The value that holds for a key: what was typed, else the default. */
-export const effective = (preset: Preset, values: Values, key: string): string =>
-  values[key] ?? String(preset.defaults[key] ?? "");
-
 export function configuration(preset: Preset, values: Values): { title: string; text: string } {
+  const rounded: Values = {};
+  for (const key of WHOLE_SECONDS[preset.system] ?? []) {
+    const read = readDuration(effective(preset, values, key), "up", key);
+    if (!(read instanceof Problem) && read % SECOND) rounded[key] = `${(read + SECOND - 1n) / SECOND}s`;
+  }
+  const keys = Object.keys(rounded);
+  if (!keys.length) return written(preset, values);
+  const holds = (tried: Values): boolean => {
+    const found = checked(preset.system as System, tried);
+    return !(found instanceof Problem) && found.ok;
+  };
+  const { title, text } = written(preset, { ...values, ...rounded });
+  const words = `${keys.map((key) => `${key} = ${values[key]}`).join(", ")}: ${title} takes whole seconds`;
+  if (holds(values) && !holds({ ...values, ...rounded }))
+    return { title, text: `# ${words}, and rounded up these break a rule: choose whole ones.` };
+  return { title, text: `${COMMENT[preset.system] ?? "#"} ${words}; rounded up.\n${text}` };
+}
+
+const SECOND = 1_000_000n;
+const COMMENT: Partial<Record<string, string>> = { etcd: "//" };
+
+function written(preset: Preset, values: Values): { title: string; text: string } {
   const text: Read = (key) => effective(preset, values, key);
   const us = (key: string): bigint => {
     const read = readDuration(text(key), "down", key);
@@ -63,7 +91,14 @@ export function configuration(preset: Preset, values: Values): { title: string; 
           "if err := mutex.Lock(ctx); err != nil {",
           "\treturn err",
           "}",
-          "token := mutex.Header().Revision // the fencing token",
+          "key, err := client.Get(ctx, mutex.Key())",
+          "if err != nil {",
+          "\treturn err",
+          "}",
+          "if len(key.Kvs) == 0 {",
+          "\treturn concurrency.ErrSessionExpired",
+          "}",
+          `token := key.Kvs[0].CreateRevision // the fencing token: ${preset.token}`,
           `// the servers: --election-timeout=${ms("election_timeout")} --heartbeat-interval=${ms("heartbeat_interval")}`,
         ].join("\n"),
       };
@@ -182,7 +217,7 @@ function factor(text: string): string {
 }
 
 function goDuration(us: bigint): string {
-  if (us % 1_000_000n === 0n) return `${us / 1_000_000n} * time.Second`;
+  if (us % SECOND === 0n) return `${us / SECOND} * time.Second`;
   return us % 1_000n === 0n ? `${us / 1_000n} * time.Millisecond` : `${us} * time.Microsecond`;
 }
 
@@ -191,37 +226,44 @@ function iso(us: bigint): string {
   return `PT${inSeconds(us)}S`;
 }
 
-/** What checks the token, with our core. */
+/** What checks the token, with our core: whole items, which compile as they stand. */
 export function snippet(preset: Preset, values: Values, drift: bigint, rtt: bigint): string {
   const [lease] = Object.keys(preset.defaults);
-  const read = lease === undefined ? 0n : readDuration(effective(preset, values, lease), "down", lease);
-  const ttl = read instanceof Problem ? 0n : read;
-  const plan = [
-    `let plan = Plan::for_ttl(Duration::from_micros(${rustNumber(ttl)}))`,
-    `    .drift(Drift::from_ppb(${rustNumber(drift)}))`,
-    `    .round_trip(Duration::from_micros(${rustNumber(rtt)}))`,
-    "    .plan()?;",
-  ];
-  if (!preset.token || !preset.ordered)
-    return [
-      "use fencegate::{Drift, Duration, Plan};",
-      "",
-      ...plan,
-      "// there is no ordered token here: nothing for a fence to compare",
-    ].join("\n");
-  return [
-    "use fencegate::{Admitted, Drift, Duration, Fence, Plan, Stamp};",
-    "",
-    ...plan,
-    "",
-    `// the resource; the token is ${preset.token}`,
-    "match fence.admit(stamp) {",
-    "    Admitted::Current(pass) => act(pass),",
-    "    Admitted::Raise(raise) => {",
-    "        let proof = store.put(raise.record())?; // stored first",
-    "        act(fence.commit(raise, proof)?)",
-    "    }",
-    "    Admitted::Refused(refused) => return Err(refused), // names the stamp that beat it",
-    "}",
-  ].join("\n");
+  const read = lease === undefined ? undefined : readDuration(effective(preset, values, lease), "down", lease);
+  const planned = read !== undefined && !(read instanceof Problem);
+  const fenced = tokenOf(preset, values).ordered;
+  const plan = planned
+    ? [
+        "pub fn lease() -> Result<Plan, OutOfRange> {",
+        `    Plan::for_ttl(Duration::from_micros(${rustNumber(read)}))`,
+        `        .drift(Drift::from_ppb(${rustNumber(drift)}))`,
+        `        .round_trip(Duration::from_micros(${rustNumber(rtt)}))`,
+        "        .plan()",
+        "}",
+      ]
+    : ["// a lease without end has no plan"];
+  const fence = fenced
+    ? [
+        `/// The resource. The token is ${preset.token}; \`put\` stores a record and reads it back.`,
+        "pub fn admit(",
+        "    fence: &mut Fence,",
+        "    stamp: Stamp,",
+        "    put: impl FnOnce(FenceRecord) -> std::io::Result<Proof>,",
+        ") -> Result<Pass, Box<dyn std::error::Error>> {",
+        "    match fence.admit(stamp) {",
+        "        Admitted::Current(pass) => Ok(pass),",
+        "        Admitted::Raise(raise) => {",
+        "            let proof = put(raise.record())?; // stored first",
+        "            Ok(fence.commit(raise, proof)?)",
+        "        }",
+        "        Admitted::Refused(refused) => Err(refused.into()), // names the stamp that beat it",
+        "    }",
+        "}",
+      ]
+    : ["// there is no ordered token here: nothing for a fence to compare"];
+  const uses = [
+    ...(fenced ? ["Admitted", "Fence", "FenceRecord", "Pass", "Proof", "Stamp"] : []),
+    ...(planned ? ["Drift", "Duration", "OutOfRange", "Plan"] : []),
+  ].sort();
+  return [...(uses.length ? [`use fencegate::{${uses.join(", ")}};`, ""] : []), ...plan, "", ...fence].join("\n");
 }

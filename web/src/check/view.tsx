@@ -2,15 +2,16 @@
 
 import type { Check, Preset, System } from "fencegate";
 import { useEffect, useMemo, useRef } from "preact/hooks";
-import { duration } from "../model/format";
-import { big, presets, Problem, readDrift, readDuration } from "../model/module";
+import { presets, Problem, readDrift, readDuration } from "../model/module";
 import { checkable } from "../state/address";
 import type { CheckState } from "../state/state";
 import { Copy, save, toJson } from "../ui/copy";
 import { DRIFTS, Field, SHORT_TIMES } from "../ui/field";
 import { say } from "../ui/say";
+import { Stale } from "../ui/stale";
 import { checked, correct, given, type Values } from "./correct";
 import { configuration, snippet } from "./formats";
+import { renews, takeoverOf, tokenOf, windowOf } from "./lease";
 
 interface Shown {
   found: Check;
@@ -37,7 +38,6 @@ export function CheckView({ state, set }: { state: CheckState; set: (state: Chec
     const { [key]: _, ...rest } = state.values;
     set({ ...state, values: value === "" ? rest : { ...rest, [key]: value } });
   };
-  const known = problem && [...keys.map(([key]) => key), "drift", "rtt"].includes(problem.field);
   return (
     <div class="layout">
       <form class="settings" aria-label="The configuration" onSubmit={(event) => event.preventDefault()}>
@@ -120,10 +120,12 @@ export function CheckView({ state, set }: { state: CheckState; set: (state: Chec
       </form>
       <div class={`results${problem ? " stale" : ""}`}>
         {problem && (
-          <p class="stale-note" id="stale-note">
-            {known ? "No answer: the marked field says why." : problem.words}
-            {shown && " Below is the last one that there was."}
-          </p>
+          <Stale
+            what="No answer"
+            problems={{ [problem.field]: problem.words }}
+            fields={[...keys.filter(([, initial]) => typeof initial !== "boolean").map(([key]) => key), "drift", "rtt"]}
+            last={shown !== undefined}
+          />
         )}
         {shown && <Results {...shown} state={state} />}
       </div>
@@ -149,6 +151,7 @@ function required(state: CheckState): Values {
 function Results({ found, values, preset, state }: Shown & { state: CheckState }) {
   const errors = found.findings.filter(({ severity }) => severity === "error");
   const correction = useMemo(() => correct(preset, values), [preset, values]);
+  const token = tokenOf(preset, values);
   const made = configuration(preset, correction?.values ?? values);
   const [drift, rtt] = [readDrift(state.drift || "0ppm", "drift"), readDuration(state.rtt || "0s", "up", "rtt")];
   const command = ["fencegate check", state.system, ...Object.entries(values).map(([key, value]) => `${key}=${value}`)].join(" ");
@@ -162,21 +165,20 @@ function Results({ found, values, preset, state }: Shown & { state: CheckState }
           </p>
         </div>
         <dl class="summary">
-          <div>
-            <dt>Window</dt>
-            <dd id="check-window">{found.plan ? duration(big(found.plan.window_us)) : "needs a drift"}</dd>
-          </div>
-          <div>
-            <dt>Takeover at most</dt>
-            <dd>{found.plan ? duration(big(found.plan.takeover_us)) : "needs a drift"}</dd>
-          </div>
+          {[windowOf(preset, values, found, state), takeoverOf(preset, values, found, state)].map(({ name, value, but }, at) => (
+            <div key={at}>
+              <dt>{name}</dt>
+              <dd id={at ? "check-takeover" : "check-window"}>{value}</dd>
+              {but && <dd class="but">{but.charAt(0).toUpperCase() + but.slice(1)}</dd>}
+            </div>
+          ))}
           <div>
             <dt>Token</dt>
-            <dd>{preset.token ? (preset.ordered ? "ordered" : "without order") : "none"}</dd>
+            <dd id="check-token">{token.said}</dd>
           </div>
           <div>
             <dt>Renews by itself</dt>
-            <dd>{preset.renews ? "yes" : "no"}</dd>
+            <dd id="check-renews">{renews(preset, found) ? "yes" : "no"}</dd>
           </div>
         </dl>
       </section>
@@ -195,13 +197,9 @@ function Results({ found, values, preset, state }: Shown & { state: CheckState }
             <p>None of its rules has anything to say.</p>
           </div>
         )}
-        <div class={`verdict ${preset.token && preset.ordered ? "good" : "warn"}`}>
+        <div class={`verdict ${token.ordered ? "good" : "warn"}`}>
           <h3>Where the token comes from</h3>
-          <p>
-            {preset.token
-              ? `${preset.token.charAt(0).toUpperCase()}${preset.token.slice(1)}${preset.ordered ? "." : ": it has no order, so that a fence cannot tell the later one."}`
-              : "There is none: a resource cannot tell the later of two holders."}
-          </p>
+          <p>{token.words}</p>
         </div>
       </section>
       <section class="copies" aria-label="To take along">

@@ -58,7 +58,9 @@ export function ask(typed: SizeState): Answer | NoTtl | { problems: Problems } {
   const drift = take(readDrift(typed.holder, "holder")) + take(readDrift(typed.coordinator, "coordinator"));
   const [rtt, work, pause, poll] = [time("rtt"), time("work"), time("pause"), time("poll")];
   const attempts = take(readCount(typed.attempts, "attempts"));
-  const lost = take(readCount(typed.lost, "lost"));
+  // From a TTL nobody is asked for it; it only goes into what is drawn beside.
+  const given = readCount(typed.lost, "lost");
+  const lost = sizing ? take(given) : given instanceof Problem ? 1n : given;
   const ttl = sizing ? 0n : take(readDuration(typed.ttl, "down", "ttl"));
   const offset = sizing ? 0n : time("offset");
   const granularity = sizing && typed.granularity.trim() ? time("granularity") : 1n;

@@ -1,5 +1,6 @@
-// The parts of the picture: where each lies, what it is, its formula with the numbers in it, and its source. Times are in
-// microseconds since the request was sent: the module's lengths laid end to end.
+// The parts of the picture: where each lies, what it is, its formula with the numbers in it, and its source. Where they lie
+// is in microseconds since the request was sent: the module's lengths laid end to end. What is said of them is not: that
+// is the module's figures as they are.
 
 import { big } from "../model/module";
 import type { Answer } from "../model/question";
@@ -27,6 +28,8 @@ export interface Story {
   windowEnd: bigint;
   takeover: bigint;
   cancelled: bigint;
+  /** What the labels say: the module's own figures, from the start of the holder's timer; the cancellation's from the answer. */
+  said: { workEnd: bigint; window: bigint; cancel: bigint };
   heartbeats: { at: bigint; helps: boolean }[];
   parts: Record<string, Part>;
 }
@@ -141,5 +144,6 @@ export function tell(answer: Answer): Story {
     },
   ];
   const known = Object.fromEntries(parts.map((part) => [part.id, part]));
-  return { ttl, start, workEnd, windowEnd, takeover, cancelled: trips, heartbeats, parts: known };
+  const said = { workEnd: big(plan.work_deadline_us), window: big(plan.window_us), cancel };
+  return { ttl, start, workEnd, windowEnd, takeover, cancelled: trips, said, heartbeats, parts: known };
 }

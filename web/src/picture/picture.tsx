@@ -123,25 +123,25 @@ function panel(story: Story, at: Scale, width: number, top: number, choose: Choo
       : [
           ...(story.start > 0n ? [{ at: story.start, words: "timer starts", cls: "quiet" }] : []),
           ...(story.cancelled < story.windowEnd
-            ? [{ at: story.cancelled, words: `cancel ${duration(story.cancelled)}`, cls: "cancel" }]
+            ? [{ at: story.cancelled, words: `cancel ${duration(story.said.cancel)} after the answer`, cls: "cancel" }]
             : []),
           ...(story.workEnd > story.start && story.workEnd < story.windowEnd
-            ? [{ at: story.workEnd, words: `no new work from ${duration(story.workEnd)}`, cls: "work" }]
+            ? [{ at: story.workEnd, words: `no new work from ${duration(story.said.workEnd)}`, cls: "work" }]
             : []),
-          { at: story.windowEnd, words: `window ends ${duration(story.windowEnd)}`, cls: "window" },
+          { at: story.windowEnd, words: `window ends ${duration(story.said.window)}`, cls: "window" },
         ],
   );
   const axisY = holder.bottom + (none ? 24 : 6);
   const drawn = (
     <g key={key}>
       <text class="row" x={0} y={top + 12}>
-        Coordinator’s clock
+        Coordinator’s clock{story.start > 0n && ", from the sending"}
       </text>
       {part("lease", coordinatorY, "lease", `lease ${duration(story.ttl)}`)}
       {part("takeover", coordinatorY, "takeover", "takeover")}
       {above.drawn}
       <text class="row" x={0} y={holderTop + 12}>
-        Holder’s clock
+        Holder’s clock{story.start > 0n && ", from the start of its timer"}
       </text>
       {none ? (
         <text class="quiet" x={0} y={y + BAR + 16}>
@@ -160,7 +160,7 @@ function panel(story: Story, at: Scale, width: number, top: number, choose: Choo
           {holder.drawn}
         </>
       )}
-      <Axis at={at} y={axisY} width={width} />
+      <Axis at={at} y={axisY} width={width} from={story.start} />
     </g>
   );
   return { drawn, bottom: axisY + 24 };
@@ -275,16 +275,18 @@ function marks(_story: Story, at: Scale, width: number, y: number, all: Mark[]) 
   return { drawn, bottom: y + height(placed) * ROW + 4 };
 }
 
-function Axis({ at, y, width }: { at: Scale; y: number; width: number }) {
+/** Below the holder's row, and in its count: `from` is where its timer starts. */
+function Axis({ at, y, width, from }: { at: Scale; y: number; width: number; from: bigint }) {
+  const counted: Scale = { from: at.from > from ? at.from - from : 0n, to: at.to - from, x: (us) => at.x(us + from) };
   return (
     <g aria-hidden="true">
       <line class="axis" x1={0} y1={y} x2={width} y2={y} />
-      {ticks(at, (us) => measure(duration(us))).map((us) => {
+      {ticks(counted, (us) => measure(duration(us))).map((us) => {
         const half = measure(duration(us)) / 2;
         return (
           <g key={`${us}`}>
-            <line class="axis" x1={at.x(us)} y1={y} x2={at.x(us)} y2={y + 4} />
-            <text class="tick" x={Math.min(Math.max(at.x(us), half), width - half)} y={y + 18}>
+            <line class="axis" x1={counted.x(us)} y1={y} x2={counted.x(us)} y2={y + 4} />
+            <text class="tick" x={Math.min(Math.max(counted.x(us), half), width - half)} y={y + 18}>
               {duration(us)}
             </text>
           </g>

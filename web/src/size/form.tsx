@@ -7,7 +7,16 @@ import { chain } from "fencegate";
 import type { Problems } from "../model/question";
 import type { SizeState } from "../state/state";
 import { Choice, COUNTS, DRIFTS, Field, SHORT_TIMES, TIMES, WORK_TIMES } from "../ui/field";
+import { More } from "../ui/more";
 import { OPENERS } from "./openers";
+
+const FOLDED = ["pause", "attempts", "lost", "poll", "granularity", "offset"] as const;
+
+/** The fields that are on the page. */
+export const fields = ({ from }: SizeState): string[] => [
+  ...["work", "rtt", "holder", "coordinator", "drift", "pause", "attempts", "poll"],
+  ...(from === "ttl" ? ["ttl", "offset"] : ["lost", "granularity"]),
+];
 
 interface Props {
   state: SizeState;
@@ -113,8 +122,10 @@ export function SizeForm({ state, set, problems }: Props) {
           onChange={(start) => put({ start })}
         />
       )}
-      <details class="more" open={state.from === "work" || undefined}>
-        <summary>Pauses, heartbeats, polling</summary>
+      <More
+        summary="Pauses, heartbeats, polling"
+        wanted={state.from === "work" || FOLDED.some((id) => problems[id] !== undefined)}
+      >
         <Field {...field("pause")} label="Pause" steps={SHORT_TIMES} optional hint="P, a stall that should not lose the lease" />
         <Field {...field("attempts")} label="Heartbeats per TTL" steps={COUNTS.slice(2)} />
         {state.from === "work" && (
@@ -147,7 +158,7 @@ export function SizeForm({ state, set, problems }: Props) {
             hint="only for a deadline that one machine writes and another reads"
           />
         )}
-      </details>
+      </More>
       <Chain state={state} put={put} />
     </form>
   );
@@ -232,8 +243,7 @@ function Chain({ state, put }: Omit<PartProps, "problems">) {
     : attempt(() => chain({ parts_us: parts, speed_mm_s: speed instanceof Problem ? 0n : speed }));
   if (sum instanceof Problem) problems[sum.field === "speed_mm_s" ? "speed" : "drive"] = sum.words;
   return (
-    <details class="more" open={used || undefined}>
-      <summary>A chain of time-outs</summary>
+    <More summary="A chain of time-outs" wanted={used}>
       <div class="pair">
         {CHAIN.map((id) => (
           <Field
@@ -267,6 +277,6 @@ function Chain({ state, put }: Omit<PartProps, "problems">) {
           </button>
         </p>
       )}
-    </details>
+    </More>
   );
 }

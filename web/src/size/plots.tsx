@@ -87,7 +87,7 @@ function Both({ left, right, over, rested, setOver }: BothProps) {
       <div class="plot-box">
         <h2>Least TTL over the work</h2>
         <p class="hint">
-          For {grouped(rested.lost)} lost renewals of {grouped(rested.attempts)} a TTL: the longer the lease, the cheaper to keep,
+          With {grouped(rested.attempts)} heartbeats per TTL, of which {grouped(rested.lost)} in a row may be lost: the longer the lease, the cheaper to keep,
           and the later somebody takes over.
         </p>
         <Plot

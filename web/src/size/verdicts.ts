@@ -1,6 +1,6 @@
 // The verdicts in words: what breaks first, and what to change. Every figure in them is the module's.
 
-import { size } from "fencegate";
+import { plan as planned, size } from "fencegate";
 import { attempt, big, Problem } from "../model/module";
 import { duration, grouped } from "../model/format";
 import type { Answer } from "../model/question";
@@ -54,7 +54,7 @@ export function verdicts(answer: Answer, typed: SizeState): Verdict[] {
     add(
       "warn",
       "One lost renewal trips cancellation",
-      `Cancellation comes ${duration(big(plan.cancel_after_us))} after the last answer, and the next heartbeat is no sooner than ${duration(big(plan.heartbeat_us))}. The lease itself survives; the work in hand does not. More heartbeats per TTL (${grouped(attempts * 2n)}, say) give a second try.`,
+      `Cancellation comes ${duration(big(plan.cancel_after_us))} after the last answer, and the next heartbeat is no sooner than ${duration(big(plan.heartbeat_us))}. The lease itself survives; the work in hand does not. ${secondTry(answer)}`,
     );
   } else {
     add(
@@ -99,6 +99,25 @@ export function verdicts(answer: Answer, typed: SizeState): Verdict[] {
   return [...purpose(typed), ...said];
 }
 
+/** The fewest heartbeats per TTL with which one may be lost. More of them never leave less time for it. */
+function secondTry({ planInput, attempts, ttl }: Answer): string {
+  const enough = (n: bigint): boolean => {
+    const tried = attempt(() => planned({ ...planInput, attempts: n }));
+    return !(tried instanceof Problem) && big(tried.misses_before_cancel) > 0n;
+  };
+  // A plan has a microsecond for each heartbeat.
+  let [not, most] = [attempts, attempts];
+  do [not, most] = [most, most * 2n < ttl ? most * 2n : ttl];
+  while (most < ttl && !enough(most));
+  if (!enough(most)) return "No number of heartbeats per TTL gives a second try: lengthen the TTL or shorten the round trip.";
+  while (most - not > 1n) {
+    const middle = (not + most) / 2n;
+    if (enough(middle)) most = middle;
+    else not = middle;
+  }
+  return `From ${grouped(most)} heartbeats per TTL on there is a second try.`;
+}
+
 /** What a double run costs, and what is left where no token can be checked. */
 function purpose({ cost, token }: SizeState): Verdict[] {
   if (cost === "wasted") {
@@ -107,7 +126,7 @@ function purpose({ cost, token }: SizeState): Verdict[] {
         level: "good",
         title: "An efficiency lock",
         words:
-          "A double run wastes work and breaks nothing: a lease without fencing will do, and these figures say how seldom it happens.",
+          "A double run wastes work and breaks nothing: a lease without fencing will do. These figures say for how long it may be relied on, and not how often it fails.",
       },
     ];
   }
@@ -128,12 +147,23 @@ function purpose({ cost, token }: SizeState): Verdict[] {
         level: "good",
         title: "A correctness lock, with a fence",
         words:
-          "No window protects from a pause between the check and the write. The resource refuses every token below the highest that it has seen: that does.",
+          "No window protects from a pause between the check and the write. What does is a resource that refuses every token below the highest it has seen.",
       },
     ];
   }
+  const unsaid: Verdict[] =
+    token === ""
+      ? [
+          {
+            level: "warn",
+            title: "Can the resource check a token?",
+            words: "Say it above. Until then this is judged as if it could not.",
+          },
+        ]
+      : [];
   return [
     ...unasked,
+    ...unsaid,
     {
       level: "bad",
       title: "A correctness lock that nothing enforces",

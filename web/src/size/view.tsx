@@ -9,8 +9,9 @@ import type { SizeState } from "../state/state";
 import { Copy, save, toJson } from "../ui/copy";
 import { pngFile, svgFile } from "../ui/export";
 import { say } from "../ui/say";
+import { Stale } from "../ui/stale";
 import { Figures } from "./figures";
-import { SizeForm } from "./form";
+import { fields, SizeForm } from "./form";
 import { Plots } from "./plots";
 import { verdicts } from "./verdicts";
 
@@ -48,11 +49,15 @@ export function SizeView({ state, set }: { state: SizeState; set: (state: SizeSt
           </div>
         )}
         {stale && !none && (
-          <p class="stale-note" id="stale-note">
-            No answer: the marked field says why.{shown && " Below is the last one that there was."}
-          </p>
+          <Stale what="No answer" problems={problems} fields={fields(state)} last={shown !== undefined} />
         )}
-        {shown && <Results {...shown} state={state} set={set} />}
+        {/* The last answer is to another question: no copy of it goes out for this one. */}
+        {none && (
+          <section class="copies" aria-label="To take along">
+            <Copy id="command" title="At the command line" text={command(state)} />
+          </section>
+        )}
+        {shown && !none && <Results {...shown} state={state} set={set} />}
       </div>
       {shown && !stale && (
         <p class="strip" aria-hidden="true">

@@ -3,6 +3,7 @@
 
 import type { System } from "fencegate";
 import { presets } from "../model/module";
+import { READY } from "../watch/tale";
 import {
   CHECK,
   SIZE,
@@ -22,11 +23,15 @@ const LONGEST = 2_000;
 const WORDS: Record<string, readonly string[]> = {
   from: ["ttl", "work"],
   cost: ["", "wasted", "broken"],
-  token: ["yes", "no"],
+  token: ["", "yes", "no"],
   start: ["send", "grant"],
   over: ["drift", "rtt"],
   fencing: ["on", "off"],
+  story: READY.map(({ name }) => name),
 };
+
+/** An instant of a story, in µs. */
+const INSTANT = /^\d{0,15}$/;
 
 export function toHash(state: State): string {
   const said = new URLSearchParams();
@@ -74,7 +79,7 @@ export function fromHash(hash: string): Read {
         : key.startsWith("watch.")
           ? [watch, key.slice(6)]
           : [size, key];
-      const takes = Object.hasOwn(into, field) && field !== "values" && (WORDS[field]?.includes(value) ?? true);
+      const takes = Object.hasOwn(into, field) && field !== "values" && (WORDS[field]?.includes(value) ?? (field !== "at" || INSTANT.test(value)));
       if (takes) (into as Record<string, string>)[field] = value;
       else strange.push(key);
     }

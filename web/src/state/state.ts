@@ -10,7 +10,7 @@ export interface SizeState {
   from: "ttl" | "work";
   /** What a double run costs, and whether the resource can check a token. */
   cost: "" | "wasted" | "broken";
-  token: "yes" | "no";
+  token: "" | "yes" | "no";
   ttl: string;
   work: string;
   pause: string;
@@ -63,7 +63,7 @@ export interface State {
 export const SIZE: Readonly<SizeState> = {
   from: "ttl",
   cost: "",
-  token: "yes",
+  token: "",
   ttl: "10s",
   work: "200ms",
   pause: "",

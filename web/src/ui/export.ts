@@ -7,6 +7,8 @@ const PROPERTIES = [
   "stroke",
   "stroke-width",
   "stroke-dasharray",
+  // Words on a bar have a rim of paper, which lies below them.
+  "paint-order",
   "font-size",
   "font-weight",
   "font-family",

@@ -40,11 +40,12 @@ export function change(typed: WatchState): Scenario | Problems {
     problems[read.field] = read.words;
     return 0n;
   };
+  const asked = fields(scenario);
   const time = (field: "ttl" | "delay" | "freeze") =>
-    typed[field].trim() ? take(readDuration(typed[field], field === "ttl" ? "down" : "up", field)) : undefined;
+    asked.includes(field) && typed[field].trim() ? take(readDuration(typed[field], field === "ttl" ? "down" : "up", field)) : undefined;
   const [ttl, delay, freeze] = [time("ttl"), time("delay"), time("freeze")];
   const slow = typed.drift.trim().startsWith("-");
-  const drift = typed.drift.trim() ? take(readDrift(compact(typed.drift).replace(/^[-+−]/, ""), "drift")) : undefined;
+  const drift = asked.includes("drift") && typed.drift.trim() ? take(readDrift(compact(typed.drift).replace(/^[-+−]/, ""), "drift")) : undefined;
   if (Object.keys(problems).length) return problems;
   const jobs = [typed.a, typed.b].map((text) =>
     text
@@ -71,6 +72,13 @@ export function change(typed: WatchState): Scenario | Problems {
 /** What the visitor's "freeze" is the length of. */
 const LASTS = ["freeze", "hang", "hold"];
 export const struck = ({ happenings = [] }: Scenario) => happenings.find(({ what }) => LASTS.includes(what));
+
+/** The fields that are on the page with this story. */
+export const fields = (scenario: Scenario): string[] => [
+  ...(scenario.workers ?? []).map((_, at) => (at ? "b" : "a")),
+  ...(scenario.workers?.length ? ["delay", "drift", ...(scenario.expires === false ? [] : ["ttl"])] : []),
+  ...(scenario.workers?.length && struck(scenario)?.for_us !== undefined ? ["freeze"] : []),
+];
 
 /** Which field of the page an input of the story's is. */
 const PLACES: [RegExp, string][] = [

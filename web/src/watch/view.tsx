@@ -9,12 +9,14 @@ import { WATCH } from "../state/state";
 import { Copy, save, toJson } from "../ui/copy";
 import { pngFile, svgFile } from "../ui/export";
 import { DRIFTS, Field, SHORT_TIMES, TIMES } from "../ui/field";
+import { More } from "../ui/more";
 import { say } from "../ui/say";
-import { change, chosen, frameAt, struck, READY, tell, type Tale } from "./tale";
+import { Stale } from "../ui/stale";
+import { change, chosen, fields, frameAt, struck, READY, tell, type Tale } from "./tale";
 import { Timeline } from "./timeline";
 
 /** On a narrow screen what happens comes first. */
-const wide = () => matchMedia("(min-width: 60rem)").matches || undefined;
+const wide = () => matchMedia("(min-width: 60rem)").matches;
 
 const isTale = (told: Tale | Problems): told is Tale => "frames" in told;
 
@@ -69,8 +71,7 @@ export function WatchView({ state, set }: { state: WatchState; set: (state: Watc
           </span>
         </label>
         {workers.length > 0 && (
-          <details class="more" open={wide()}>
-            <summary>Change the story</summary>
+          <More summary="Change the story" wanted={wide() || Object.keys(problems).length > 0}>
             {workers.map(({ name, job }, at) => (
               <div class="field" key={name}>
                 <label for={at ? "b" : "a"}>{name} writes</label>
@@ -79,6 +80,7 @@ export function WatchView({ state, set }: { state: WatchState; set: (state: Watc
                   rows={2}
                   value={(at ? b : a) || job.join("\n")}
                   onInput={(event) => put(at ? { b: event.currentTarget.value } : { a: event.currentTarget.value })}
+                  aria-invalid={problems[at ? "b" : "a"] ? "true" : "false"}
                   aria-describedby={`${at ? "b" : "a"}-error`}
                 />
                 <p class="error" id={`${at ? "b" : "a"}-error`}>
@@ -110,14 +112,12 @@ export function WatchView({ state, set }: { state: WatchState; set: (state: Watc
             {lasts !== undefined && (
               <Field {...field("freeze")} label="Freeze, hang or hold" steps={TIMES} placeholder={typedDuration(big(lasts))} />
             )}
-          </details>
+          </More>
         )}
       </form>
       <div class={`results${isTale(told) ? "" : " stale"}`}>
         {!isTale(told) && (
-          <p class="stale-note" id="stale-note">
-            No story: the marked field says why.{tale && " Below is the last one that there was."}
-          </p>
+          <Stale what="No story" problems={problems} fields={fields(ready.scenario)} last={tale !== undefined} />
         )}
         {tale && <Stage tale={tale} state={state} put={put} title={ready.title} />}
       </div>
