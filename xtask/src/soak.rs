@@ -1,4 +1,4 @@
-//! `cargo xtask soak`: the full counts of what `cargo xtask test` samples. It takes some hours.
+//! `cargo xtask soak`: the full counts of what `cargo xtask test` samples. It takes more than an hour.
 
 use crate::ledger::Ledger;
 use crate::step::Step;

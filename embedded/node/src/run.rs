@@ -46,14 +46,15 @@ impl<P: OutputPin<Error = Infallible>> Output for P {
     }
 }
 
-/// An output of several strengths: its duty cycle, from 0 to the most that it has. Less than 0 is 0.
+/// An output of several strengths: its duty cycle, from 0 to the most that it has. Any other value is 0: what the board
+/// cannot do is no reason for full power.
 #[derive(Clone, Copy, Debug)]
 pub struct Duty<P>(pub P);
 
 impl<P: SetDutyCycle<Error = Infallible>> Output for Duty<P> {
     fn set(&mut self, value: i32) {
         let most = self.0.max_duty_cycle();
-        let duty = u16::try_from(value.max(0)).unwrap_or(most).min(most);
+        let duty = u16::try_from(value).ok().filter(|duty| *duty <= most).unwrap_or(0);
         let Ok(()) = self.0.set_duty_cycle(duty);
     }
 }
@@ -314,4 +315,36 @@ fn now() -> Instant {
 
 fn alarm(at: Instant) -> embassy_time::Instant {
     at.try_into().unwrap_or(embassy_time::Instant::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use embedded_hal::pwm::ErrorType;
+
+    struct Pwm(u16);
+
+    impl ErrorType for Pwm {
+        type Error = Infallible;
+    }
+
+    impl SetDutyCycle for Pwm {
+        fn max_duty_cycle(&self) -> u16 {
+            1_000
+        }
+
+        fn set_duty_cycle(&mut self, duty: u16) -> Result<(), Infallible> {
+            self.0 = duty;
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_value_that_the_board_cannot_do_is_no_power() {
+        let mut heater = Duty(Pwm(7));
+        for (value, duty) in [(0, 0), (1, 1), (1_000, 1_000), (1_001, 0), (70_000, 0), (-1, 0), (i32::MAX, 0)] {
+            heater.set(value);
+            assert_eq!(heater.0.0, duty, "{value}");
+        }
+    }
 }
