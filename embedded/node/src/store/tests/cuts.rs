@@ -3,6 +3,8 @@
 use super::nor::Nor;
 use super::*;
 use crate::words::Words;
+use std::io::{Write as _, stderr};
+use std::time::Instant;
 
 /// What a gate stores at a time.
 #[derive(Clone, Debug)]
@@ -179,40 +181,80 @@ fn set_power<F: Part>(store: &mut Store<F>, power: usize) {
     store.logs.flash = F::from(Chip { power, ..chip });
 }
 
-/// A life of a gate through three trips round the storage, and cuts all along it.
-fn a_life_of_cuts<F: Part>() {
-    let mut random = Random(seed() ^ F::WRITE_SIZE as u64);
-    let mut chip = gate::<F>();
-    let mut model = Model::new(0);
-    let (mut operations, mut cuts) = (0_u32, 0_u32);
+/// One step of a life: where the chip and the gate stood, what was done, and how many bytes of it there are to cut.
+struct Step {
+    chip: Chip,
+    model: Model,
+    operation: Operation,
+    length: usize,
+}
+
+/// A life of a gate through three full trips round the storage, uncut.
+fn a_life<F: Part>(random: &mut Random) -> (Vec<Step>, Chip) {
+    let (mut steps, mut chip, mut model) = (vec![], gate::<F>(), Model::new(0));
     while chip.erases.iter().any(|erases| *erases < 3) {
-        let operation = model.operation(&mut random);
-        let every = soak() || random.below(120) == 0;
-        // How much there is to cut: what it takes uncut.
+        let operation = model.operation(random);
         let mut store = open::<F>(Chip { noise: random.next(), ..chip.clone() });
         let _ = block_on(store.boot());
         let all = usize::MAX / 2;
         set_power(&mut store, all);
         run(&mut store, &operation).unwrap();
         let after = self::chip(store);
-        let length = all - after.power;
-        let stride = F::WRITE_SIZE.min(4);
-        if every {
-            for power in (0..=length).step_by(if soak() { 1 } else { stride }) {
-                cut::<F>(&chip, &model, &operation, power, &mut random);
-                cuts += 1;
-            }
-        } else {
-            for _ in 0..2 {
-                cut::<F>(&chip, &model, &operation, random.below(length + 1), &mut random);
-                cuts += 1;
-            }
-        }
-        model = model.after(&operation);
-        operations += 1;
-        chip = Chip { power: usize::MAX, ..after };
+        let next = model.after(&operation);
+        steps.push(Step { length: all - after.power, chip, model, operation });
+        (chip, model) = (Chip { power: usize::MAX, ..after }, next);
     }
-    println!("words of {}: {operations} operations, {cuts} cuts, erases {:?}", F::WRITE_SIZE, chip.erases);
+    (steps, chip)
+}
+
+/// Cuts all along a life; in a soak at every byte of everything, one after the other.
+fn a_life_of_cuts<F: Part>() {
+    let mut random = Random(seed() ^ F::WRITE_SIZE as u64);
+    let (steps, worn) = a_life::<F>(&mut random);
+    let stride = F::WRITE_SIZE.min(4);
+    let places: Vec<(&Step, usize)> = steps
+        .iter()
+        .flat_map(|step| {
+            let powers: Vec<usize> = if soak() {
+                (0..=step.length).collect()
+            } else if random.below(120) == 0 {
+                (0..=step.length).step_by(stride).collect()
+            } else {
+                (0..2).map(|_| random.below(step.length + 1)).collect()
+            };
+            powers.into_iter().map(move |power| (step, power))
+        })
+        .collect();
+    let mut progress = Progress::new(format!("words of {}", F::WRITE_SIZE), places.len());
+    for (step, power) in &places {
+        cut::<F>(&step.chip, &step.model, &step.operation, *power, &mut random);
+        progress.one();
+    }
+    println!("words of {}: {} operations, {} cuts, erases {:?}", F::WRITE_SIZE, steps.len(), places.len(), worn.erases);
+}
+
+/// How far a run that takes hours is, on standard error, once a minute.
+struct Progress {
+    name: String,
+    done: usize,
+    all: usize,
+    begun: Instant,
+    said: Instant,
+}
+
+impl Progress {
+    fn new(name: String, all: usize) -> Self {
+        Self { name, done: 0, all, begun: Instant::now(), said: Instant::now() }
+    }
+
+    fn one(&mut self) {
+        self.done += 1;
+        if self.said.elapsed().as_secs() >= 60 {
+            self.said = Instant::now();
+            let Self { name, done, all, .. } = self;
+            let _ = writeln!(stderr(), "{name}: {done} of {all} cuts after {} s", self.begun.elapsed().as_secs());
+        }
+    }
 }
 
 #[test]
