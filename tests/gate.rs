@@ -90,6 +90,8 @@ fn every_refusal_has_its_reason() {
         ("drive --channel 0 --token 40 --holder a --value 2 --window 1s", "range"),
         ("drive --channel 0 --token 40 --holder a --value -1 --window 1s", "range"),
         ("drive --channel 0 --token 40 --holder a --value 1,0 --window 1s", "range"),
+        ("drive --channel 0 --token 40 --holder a --value 1,0,0,0,0,0,0,0,0 --window 1s", "range"),
+        ("drive --channel 9 --token 40 --holder a --value 1,0,0,0,0,0,0,0,0,0,0,0 --window 1s", "bad_channel"),
         ("drive --channel 4 --token 40 --holder a --value 1 --window 1s", "range"),
         ("drive --channel 0 --token 33 --holder a --value 1 --window 1s", "stale"),
         ("raise --channel 0 --token 34 --holder a", "wrong_holder"),

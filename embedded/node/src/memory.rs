@@ -29,6 +29,8 @@ pub struct Memory {
     /// How often the gate has booted, this time included; where that was lost, a number that no other boot has had. It
     /// is not stored yet: [`Store::count`](crate::Store::count) does that once somebody speaks.
     pub boots: u32,
+    /// How many of them there were since the gate last ran for an hour, as far as it is worth storing; this one included.
+    pub restless: u32,
     /// Whether anything can be stored at all. Where not, nothing that changes state is obeyed, the operator's epoch
     /// included: the next boot would not know of it.
     pub storable: bool,
@@ -41,7 +43,7 @@ pub struct Memory {
 impl Memory {
     /// What is known before the store was read.
     pub(crate) const fn nothing() -> Self {
-        Self { boots: 0, storable: true, mended: 0, marks: heapless::Vec::new() }
+        Self { boots: 0, restless: 0, storable: true, mended: 0, marks: heapless::Vec::new() }
     }
 }
 

@@ -1,5 +1,6 @@
 //! The task that feeds the gate: the line, the clock, the flash, the pins.
 
+use crate::boots::ThisBoot;
 use crate::{Board, Contacts, Entry, Gate, Inputs, Memory, Step, Store};
 use core::convert::Infallible;
 use core::pin::{Pin, pin};
@@ -166,30 +167,35 @@ where
         loop {
             self.pins.watchdog.feed(BOOT);
             let mut gate = Gate::blank(self.board, false, now());
-            Apart(pin!(self.boot(&mut gate))).await;
-            Apart(pin!(self.gate(&mut gate))).await;
+            let boot = Apart(pin!(self.boot(&mut gate))).await;
+            Apart(pin!(self.gate(&mut gate, boot))).await;
         }
     }
 
     /// Makes a blank gate what the store says that it is, in place.
-    async fn boot(&mut self, gate: &mut Gate) {
+    async fn boot(&mut self, gate: &mut Gate) -> ThisBoot {
         let mut memory = Memory::nothing();
         let life = self.store.read(gate.config_mut(), &mut memory).await;
         gate.begin(life, &memory, now());
+        ThisBoot::new(now(), memory.restless)
     }
 
     /// Runs the gate until it is to be another.
-    async fn gate(&mut self, gate: &mut Gate) {
-        let mut counted = false;
+    async fn gate(&mut self, gate: &mut Gate, mut boot: ThisBoot) {
         let mut bytes = [0; 64];
         loop {
             let wake = self.pins.settle(gate);
             match select(self.rx.read(&mut bytes), Timer::at(alarm(wake))).await {
                 Either::First(Ok(len)) => {
-                    if !counted {
-                        // Only now: a boot loop in which nobody speaks wears nothing out.
+                    if !boot.is_counted() {
+                        // Only now: a boot loop in which nobody speaks wears nothing out. And the later, the more boots
+                        // there were: until then nobody is heard.
+                        if !boot.may_be_counted(now()) {
+                            yield_now().await;
+                            continue;
+                        }
                         self.count(gate).await;
-                        counted = true;
+                        boot.count();
                     }
                     for byte in bytes.iter().take(len) {
                         if let Then::Restart = self.hear(gate, *byte).await {
@@ -204,6 +210,10 @@ where
                     yield_now().await;
                 }
                 Either::Second(()) => {}
+            }
+            if boot.is_a_rest(now()) && gate.is_safe() {
+                let _ = self.store.rest().await; // where that fails, the next boots are counted later than they need be
+                boot.rest();
             }
         }
     }

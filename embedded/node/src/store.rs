@@ -11,7 +11,7 @@
 //!
 //! key     body
 //! 00      the provisioning in force: serial, marks, channels, outputs (of 4 to 1 bytes), `GateConfig`
-//! 01      boot counter
+//! 01      boots: how many; how many when the gate had last rested
 //! 02      stage: 0 underway, 1 done, 2 replacing
 //! 10 + n  mark of channel n: 0 and its `GrantRecord`, or 1 and the `FenceRecord` that was lost
 //! 40 + n  output n, `OutputConfig`   ┐ generation 0: of a serial that is even
@@ -46,7 +46,7 @@ use fencegate_wire::Provisioning;
 
 use self::copies::Loaded;
 use self::log::{Copy, Logs};
-use self::record::{Census, Key, Mark, OVERHEAD, PIECE, Stage, Whole, encode};
+use self::record::{Boots, Census, Key, Mark, OVERHEAD, PIECE, Stage, Whole, encode};
 use crate::entry::{Entry, Stored};
 use crate::memory::{Life, Memory, Remembered};
 
@@ -98,6 +98,8 @@ pub struct Store<F> {
     stage: Option<Stage>,
     /// Whether outputs and channels can be taken: what was there of another attempt is removed.
     begun: bool,
+    /// The boots as stored.
+    boots: Boots,
     /// Whether the boot counter was lost, and with it the trust in everything that goes up.
     distrusted: bool,
     /// How many records were mended at boot.
@@ -108,7 +110,15 @@ impl<F: NorFlash> Store<F> {
     /// A store over the whole of `flash`: at least two pages of 4 KiB for each of two copies, words of 4 to 32 bytes.
     /// Shorter words do not compile; [`Words`](crate::Words) makes longer ones of them.
     pub const fn new(flash: F) -> Self {
-        Self { logs: Logs::new(flash), state: State::Closed, stage: None, begun: false, distrusted: false, mended: 0 }
+        Self {
+            logs: Logs::new(flash),
+            state: State::Closed,
+            stage: None,
+            begun: false,
+            boots: Boots { count: 0, rested: 0 },
+            distrusted: false,
+            mended: 0,
+        }
     }
 
     /// Reads what the board is, and mends the copies where they differ or one is damaged. Where nothing is to be mended
@@ -152,11 +162,13 @@ impl<F: NorFlash> Store<F> {
             self.stage = Some(stage);
         }
         let verdict = self.logs.compare(Key::BOOTS).await;
-        let boots = match self.logs.said::<u32>(verdict) {
-            Loaded::Found(boots) => boots.checked_add(1),
-            Loaded::Never if self.stage == Some(Stage::Underway) => Some(1),
+        let stored = match self.logs.said(verdict) {
+            Loaded::Found(boots) => Some(boots),
+            Loaded::Never if self.stage == Some(Stage::Underway) => Some(Boots::default()),
             _ => None,
         };
+        self.boots = stored.unwrap_or_default();
+        let boots = stored.and_then(|stored| stored.count.checked_add(1));
         self.distrusted = boots.is_none();
         // A number that no other boot has had, as far as what is left of the flash differs from what it was then: two
         // boots of one number would accept each other's challenges.
@@ -164,6 +176,10 @@ impl<F: NorFlash> Store<F> {
             Some(boots) => boots,
             None => self.logs.fingerprint().await,
         };
+        if boots.is_none() {
+            self.boots.rested = memory.boots;
+        }
+        memory.restless = memory.boots.saturating_sub(self.boots.rested);
         memory.marks.clear();
         for key in (0..census.channels).map_while(Key::mark) {
             let verdict = self.logs.compare(key).await;
@@ -197,10 +213,24 @@ impl<F: NorFlash> Store<F> {
                 }
             }
         }
-        self.logs.set(&boots)?;
-        self.logs.store(Key::BOOTS).await?;
+        self.boots.count = boots;
+        self.store_boots().await?;
         self.distrusted = false;
         self.finish().await
+    }
+
+    /// Stores that the gate has run for an hour in the boot that was counted.
+    ///
+    /// # Errors
+    /// [`StoreError`]; then the boots up to this one count as restless still.
+    pub(crate) async fn rest(&mut self) -> Result<(), StoreError> {
+        self.boots.rested = self.boots.count;
+        self.store_boots().await
+    }
+
+    async fn store_boots(&mut self) -> Result<(), StoreError> {
+        self.logs.set(&self.boots)?;
+        self.logs.store(Key::BOOTS).await
     }
 
     /// Stores one entry in both copies, and reads both back past any cache.
@@ -236,10 +266,8 @@ impl<F: NorFlash> Store<F> {
         if let Some(census) = census {
             if self.state == State::Blank {
                 // From here on no damage makes it a blank board. A cut before is as if this were still to come.
-                let _ = match self.logs.set(&0_u32) {
-                    Ok(()) => self.logs.store(Key::BOOTS).await,
-                    failed => failed,
-                };
+                self.boots = Boots::default();
+                let _ = self.store_boots().await;
             }
             self.state = State::Gate(census);
         }

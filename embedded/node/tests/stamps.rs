@@ -349,6 +349,7 @@ fn a_flash_that_cannot_be_written_takes_no_epoch_either() {
     let mut b = Bench::new();
     let memory = Memory {
         boots: 1 << 31,
+        restless: 1,
         storable: false,
         mended: 0,
         marks: core::iter::repeat_n(Remembered::Lost(FenceRecord::floor(Epoch(0), 0)), 3).collect(),

@@ -13,8 +13,9 @@ pub const MAX_CHANNELS: usize = 8;
 /// The most outputs that a channel has.
 pub const MAX_OUTPUTS: usize = 8;
 
-/// One value an output of a channel, applied together.
-pub type Values = heapless::Vec<i32, MAX_OUTPUTS>;
+/// One value an output of a channel, applied together. There is room for one too many: the gate refuses that as it does
+/// any other count that is not the channel's.
+pub type Values = heapless::Vec<i32, { MAX_OUTPUTS + 1 }>;
 
 /// What makes a request fresh: the gate's boot, and its clock in microseconds when it issued this. Used once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

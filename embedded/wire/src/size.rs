@@ -46,7 +46,7 @@ const I32: usize = U32;
 const TIME: usize = U64;
 const STAMP: usize = U32 + U64;
 const HOLDER: usize = BYTE + HolderId::MAX_LEN;
-const VALUES: usize = BYTE + MAX_OUTPUTS * I32;
+const VALUES: usize = BYTE + (MAX_OUTPUTS + 1) * I32;
 /// Epoch, token, holder, whether released.
 const RECORD: usize = STAMP + BYTE + HOLDER + BYTE;
 const FAULT: usize = BYTE + BYTE;
@@ -139,7 +139,7 @@ mod tests {
     }
 
     fn values() -> Values {
-        [i32::MIN; MAX_OUTPUTS].into_iter().collect()
+        [i32::MIN; MAX_OUTPUTS + 1].into_iter().collect()
     }
 
     fn record() -> FenceRecord {

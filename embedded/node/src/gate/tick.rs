@@ -26,6 +26,11 @@ impl Gate {
         self.next(now)
     }
 
+    /// Whether nothing is driven, or on its way to its safe state.
+    pub(crate) fn is_safe(&self) -> bool {
+        self.channels.iter().all(|channel| !channel.is_driven() && !channel.is_letting_go())
+    }
+
     /// An inhibit makes everything safe, and uses up every challenge: no command from before it is done after it.
     fn sense(&mut self, now: Instant, inputs: Inputs) {
         let inhibited = inputs.inhibit && !self.inputs.inhibit;

@@ -47,7 +47,7 @@ pub(super) const fn most(word: usize) -> usize {
     2 * (MAX_GATE_OUTPUTS + MAX_CHANNELS) * record(PIECE, word)
         + MAX_CHANNELS * record(MARK, word)
         + 2 * record(BODY, word)
-        + record(INT, word)
+        + record(2 * INT, word)
         + record(1, word)
 }
 
@@ -145,7 +145,7 @@ impl Key {
     pub(super) fn is(self, value: &[u8]) -> bool {
         match self.kind() {
             Kind::Gate => decode::<Whole>(value).is_some(),
-            Kind::Boots => decode::<u32>(value).is_some(),
+            Kind::Boots => decode::<Boots>(value).is_some(),
             Kind::Stage => decode::<Stage>(value).is_some(),
             Kind::Mark => decode::<Mark>(value).is_some(),
             Kind::Output => decode::<OutputConfig>(value).is_some(),
@@ -160,7 +160,7 @@ impl Key {
                 let (a, b) = (decode::<Whole>(a)?.serial, decode::<Whole>(b)?.serial);
                 Some(a.cmp(&b)).filter(|order| order.is_ne())
             }
-            Kind::Boots => Some(decode::<u32>(a)?.cmp(&decode::<u32>(b)?)),
+            Kind::Boots => Some(decode::<Boots>(a)?.cmp(&decode::<Boots>(b)?)),
             Kind::Stage => Some(decode::<Stage>(a)?.cmp(&decode::<Stage>(b)?)),
             Kind::Mark => decode::<Mark>(a)?.order(&decode::<Mark>(b)?),
             // Within one generation nothing is written over: it is removed first.
@@ -178,6 +178,15 @@ pub(super) enum Stage {
     Done,
     /// 2: as `Done`, and there are records of a provisioning that is not in force.
     Replacing,
+}
+
+/// How often the gate has booted. It is counted before it rests, so that the later of two is the greater.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(super) struct Boots {
+    /// The boots in which somebody spoke.
+    pub(super) count: u32,
+    /// How many of them there had been when the gate had last run for an hour.
+    pub(super) rested: u32,
 }
 
 /// The provisioning that is in force.

@@ -115,7 +115,7 @@ impl Bench {
     }
 
     fn boot(provisioning: &Provisioning, worst_store: Duration, boots: u32, marks: &[Remembered], now: u64) -> Gate {
-        let memory = Memory { boots, storable: true, mended: 0, marks: marks.iter().copied().collect() };
+        let memory = Memory { boots, restless: 1, storable: true, mended: 0, marks: marks.iter().copied().collect() };
         let board = Board { outputs: 8, worst_store };
         Gate::new(provisioning.clone(), &memory, board, Instant::from_micros(now))
     }

@@ -4,7 +4,7 @@ use super::super::output::{self, Failure, Outcome, Table, has, spends};
 use super::status::values as shown;
 use fencegate::{Duration, Epoch, FenceRecord, HolderId, Limits};
 use fencegate_host::Done;
-use fencegate_wire::{Reason, Refused, Values};
+use fencegate_wire::{MAX_OUTPUTS, Reason, Refused, Values};
 use serde::Serialize;
 
 /// What the gate was told, and in whose name.
@@ -142,8 +142,13 @@ pub(super) fn refused(
 
 /// How many values a channel takes, where another number was given.
 pub(super) fn takes(channel: u8, takes: usize, given: usize) -> String {
-    let (outputs, values) = (if takes == 1 { "output" } else { "outputs" }, if given == 1 { "was" } else { "were" });
-    format!("channel {channel} has {takes} {outputs} and takes one value for each; {given} {values} given")
+    let outputs = if takes == 1 { "output" } else { "outputs" };
+    let given = match given {
+        1 => "1 was".to_owned(),
+        many if many > MAX_OUTPUTS => format!("more than {MAX_OUTPUTS} were"),
+        some => format!("{some} were"),
+    };
+    format!("channel {channel} has {takes} {outputs} and takes one value for each; {given} given")
 }
 
 /// Where a fence stands: `epoch 0 token 34, held by b`.

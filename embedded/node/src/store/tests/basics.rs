@@ -31,6 +31,24 @@ fn a_gate_remembers_and_counts_the_boots_in_which_somebody_spoke() {
 }
 
 #[test]
+fn boots_are_restless_until_one_of_them_rests() {
+    let mut flash = gate::<Flash>();
+    for restless in 2..=5 {
+        let mut store = open::<Flash>(flash);
+        let Boot::Gate(_, memory) = block_on(store.boot()) else { panic!("no gate") };
+        assert_eq!((memory.boots, memory.restless), (restless, restless));
+        block_on(store.count(memory.boots)).unwrap();
+        flash = chip(store);
+    }
+    let mut store = open::<Flash>(flash);
+    let _ = block_on(store.boot());
+    block_on(store.count(6)).unwrap();
+    block_on(store.rest()).unwrap();
+    let (memory, _) = memory::<Flash>(chip(store));
+    assert_eq!((memory.boots, memory.restless), (7, 1));
+}
+
+#[test]
 fn a_boot_in_which_nobody_speaks_writes_nothing() {
     let flash = gate::<Flash>();
     let (_, after) = memory::<Flash>(flash.clone());

@@ -10,8 +10,9 @@ use std::time::Instant;
 #[derive(Clone, Debug)]
 enum Operation {
     Mark(u8, GrantRecord),
-    /// A boot in which somebody speaks.
+    /// A boot in which somebody speaks, and one that goes on until the gate has rested.
     Count,
+    Rest,
     Provision(u8),
 }
 
@@ -34,7 +35,7 @@ impl Model {
         let mut next = self.clone();
         match operation {
             Operation::Mark(channel, mark) => next.marks[usize::from(*channel)] = *mark,
-            Operation::Count => next.boots += 1,
+            Operation::Count | Operation::Rest => next.boots += 1,
             Operation::Provision(variant) => {
                 next.variant = *variant;
                 let more = provisioning(*variant).channels.len().max(next.marks.len());
@@ -54,7 +55,8 @@ impl Model {
         let raised = FenceRecord { token, holder: Some(name), released: false, ..at.mark };
         let to = match random.below(16) {
             0 => return Operation::Provision(self.variant.wrapping_add(1 + random.next().to_le_bytes()[0] % 2)),
-            1 | 2 => return Operation::Count,
+            1 => return Operation::Count,
+            2 => return Operation::Rest,
             3 | 4 if at.mark.holder.is_some() => {
                 GrantRecord { mark: FenceRecord { released: true, ..at.mark }, ttl: Duration::ZERO }
             }
@@ -74,6 +76,7 @@ fn run<F: Part>(store: &mut Store<F>, operation: &Operation) -> Result<(), Store
             Boot::Gate(_, memory) => block_on(store.count(memory.boots)),
             other => panic!("{other:?}"),
         },
+        Operation::Rest => run(store, &Operation::Count).and_then(|()| block_on(store.rest())),
         Operation::Provision(variant) => provision(store, &provisioning(*variant)),
     }
 }
@@ -370,7 +373,9 @@ fn cuts_upon_cuts<F: Part>(lives: usize) {
                 if memory.storable && block_on(store.count(memory.boots)).is_ok() {
                     loop {
                         let operation = acknowledged.operation(&mut random);
-                        if matches!(operation, Operation::Count) || run(&mut store, &operation).is_err() {
+                        if matches!(operation, Operation::Count | Operation::Rest)
+                            || run(&mut store, &operation).is_err()
+                        {
                             break;
                         }
                         acknowledged = acknowledged.after(&operation);

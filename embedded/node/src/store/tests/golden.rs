@@ -30,7 +30,7 @@ fn the_records_are_these_bytes() {
          0202020202020202020202020202020202020202020202020202020202020301a08d068827808ece1c0580ade204c09a\
          0cee203ce6",
     );
-    golden(Key::BOOTS, 0x01, &70_000_u32, "01f0a204dbd160b7");
+    golden(Key::BOOTS, 0x01, &Boots { count: 70_000, rested: 300 }, "01f0a204ac02c0c97d3e");
     golden(Key::STAGE, 0x02, &Stage::Underway, "0100be23c258");
     golden(Key::STAGE, 0x02, &Stage::Done, "01012813c52f");
     golden(Key::STAGE, 0x02, &Stage::Replacing, "01029242ccb6");
