@@ -131,7 +131,7 @@ fn a_host_believes_none_of_millions_of_frames_and_hears_its_answer() {
         old.push(answer);
         old.truncate(3);
     }
-    println!("{said} frames without sense around {heard} answers");
+    println!("counted: at a host {said} frames without sense around {heard} answers");
 }
 
 fn status() -> Reply {
@@ -219,5 +219,5 @@ fn a_gate_does_nothing_under_millions_of_frames() {
             assert_eq!(pending.entry(), fencegate_node::Entry::Mark { channel: 1, mark });
         }
     }
-    println!("{} frames without sense", frames());
+    println!("counted: at a gate {} frames without sense", frames());
 }

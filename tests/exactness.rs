@@ -706,7 +706,7 @@ fn at_random() {
     let seed = environment("FENCEGATE_SEED")
         .unwrap_or_else(|| Random(now.as_secs() << 30 | u64::from(now.subsec_nanos())).next());
     let runs = environment("FENCEGATE_RUNS").unwrap_or(RUNS);
-    println!("FENCEGATE_SEED={seed:#x}, {runs} inputs");
+    println!("counted: FENCEGATE_SEED={seed:#x}, {runs} inputs");
 
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
     let answered: Vec<[u64; 4]> = std::thread::scope(|scope| {
@@ -716,7 +716,7 @@ fn at_random() {
     // A generator whose inputs are nearly all out of range would prove nothing.
     for (property, name) in ["plan", "size", "redlock", "gate"].into_iter().enumerate() {
         let answered: u64 = answered.iter().map(|part| part[property]).sum();
-        println!("{name}: {answered} of {} had an answer", runs.div_ceil(4));
+        println!("counted: {name}: {answered} of {} had an answer", runs.div_ceil(4));
         assert!(answered >= runs / 16, "{name}: only {answered} inputs had an answer");
     }
 }

@@ -195,7 +195,7 @@ fn frames_that_nobody_sealed_do_nothing() {
                 enough.store(true, Ordering::Relaxed);
             }
         }
-        println!("{sent} frames");
+        println!("counted: {sent} frames");
     });
     is_unharmed(&gate);
     let after = gate.ask("status").1;
@@ -205,7 +205,7 @@ fn frames_that_nobody_sealed_do_nothing() {
     }
     let counted =
         ["noise", "forged", "replay", "stale", "released"].map(|why| after["counters"][why].as_u64().unwrap());
-    println!("noise, forged, replay, stale, released: {counted:?}");
+    println!("counted: noise, forged, replay, stale, released: {counted:?}");
     assert!(counted.iter().all(|count| *count > 0) && counted[0] > count / 2, "of everything there was some");
 }
 

@@ -75,7 +75,7 @@ fn what_was_acknowledged_outlives_every_kill_and_nothing_stale_is_done_after_any
         progress.asked = fence;
     }
     println!(
-        "{kills} kills over {} tokens; {in_between} times the last one was stored and not yet acknowledged",
+        "counted: {kills} kills over {} tokens; {in_between} times the last one was stored and not yet acknowledged",
         progress.asked
     );
     assert!(progress.asked > 10 * kills, "nothing much happened: {progress:?}");

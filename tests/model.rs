@@ -83,7 +83,7 @@ fn holds(config: &Config) {
     let config = Config { horizon: config.horizon + longer, ..config.clone() };
     let checker = Check(config.clone()).checker().threads(1).spawn_dfs().join();
     println!(
-        "{}: {} states, depth {}; {} holders, {} ticks, {} messages under way; {:.1} s",
+        "counted: {}: {} states, depth {}; {} holders, {} ticks, {} messages under way; {:.1} s",
         config.name,
         checker.unique_state_count(),
         checker.max_depth(),
@@ -107,7 +107,7 @@ fn fails(config: &Config, property: &'static str) {
         Check(config.clone()).checker().threads(1).finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
     let path = checker.discovery(property).unwrap_or_else(|| panic!("{}: {property} holds", config.name));
     println!(
-        "{}: found after {} states, {:.1} s: {}",
+        "counted: {}: found after {} states, {:.1} s: {}",
         config.name,
         checker.unique_state_count(),
         start.elapsed().as_secs_f64(),

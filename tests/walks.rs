@@ -250,7 +250,7 @@ fn walk(seed: u64, restores: bool) {
         leaderless = if walk.world.leader().is_some() { 0 } else { leaderless + 1 };
         longest = longest.max(leaderless);
     }
-    println!("seed {seed}: {HOURS} h, longest without a leader {} ms, {:?}", longest * 10, walk.met);
+    println!("counted: seed {seed}: {HOURS} h, longest without a leader {} ms, {:?}", longest * 10, walk.met);
     assert!(walk.met.leases > 50 && walk.met.commands > 1_000, "seed {seed}: nothing much happened: {:?}", walk.met);
 }
 

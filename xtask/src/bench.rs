@@ -9,12 +9,9 @@ mod host;
 mod shipped;
 mod web;
 
-use anyhow::{Context, Result};
-use std::fs;
+use crate::record;
+use anyhow::Result;
 use std::path::Path;
-
-/// Where the record is kept.
-const RECORD: &str = "tests/BENCH.md";
 
 /// A part of the record, with marks around it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,21 +56,9 @@ pub fn run(root: &Path, parts: &[Part]) -> Result<()> {
             Part::Web => web::measure(root),
         }?;
         println!("{table}");
-        let file = root.join(RECORD);
-        let record = fs::read_to_string(&file).with_context(|| format!("reading {RECORD}"))?;
-        let updated = between(&record, part.name(), &format!("\n{table}"));
-        let updated = updated.with_context(|| format!("{RECORD} has lost the marks of “{}”", part.name()))?;
-        fs::write(&file, updated).with_context(|| format!("writing {RECORD}"))?;
+        record::write(root, &format!("bench {}", part.name()), &table)?;
     }
     Ok(())
-}
-
-/// The record with `table` between the marks of a part.
-fn between(record: &str, part: &str, table: &str) -> Option<String> {
-    let (begin, end) = (format!("<!-- cargo xtask bench {part} -->"), format!("<!-- /cargo xtask bench {part} -->"));
-    let (before, rest) = record.split_once(&begin)?;
-    let (_, after) = rest.split_once(&end)?;
-    Some(format!("{before}{begin}{table}{end}{after}"))
 }
 
 /// A table in Markdown.
@@ -87,13 +72,6 @@ fn table<const N: usize>(heads: [&str; N], rows: impl IntoIterator<Item = [Strin
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_what_is_between_the_marks_is_written_anew() {
-        let record = "before\n<!-- cargo xtask bench a -->\nold\n<!-- /cargo xtask bench a -->\nafter\n";
-        assert_eq!(between(record, "a", "\nnew\n").unwrap(), record.replace("old", "new"));
-        assert_eq!(between(record, "b", "new"), None);
-    }
 
     #[test]
     fn a_table_has_a_line_a_row() {

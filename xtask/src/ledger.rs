@@ -35,15 +35,21 @@ impl Ledger {
 
     /// Runs a test runner, and counts its tests instead of the step.
     pub fn tests(&mut self, step: Step) -> Option<()> {
+        let tally = self.tests_heard(step, |_| ());
+        (tally.failed == 0).then_some(())
+    }
+
+    /// The same, and `hear` gets each line that the tests print; how many there were.
+    pub fn tests_heard(&mut self, step: Step, hear: impl FnMut(&str)) -> Tally {
         let (name, since) = (step.name().to_owned(), Instant::now());
         let mut tally = Tally::default();
-        let result = step.tally(&mut tally);
-        if result.is_err() {
+        if let Err(error) = step.tally(&mut tally, hear) {
             // Tests that did not even compile have reported no failure.
             tally.failed = tally.failed.max(1);
+            step::report(&error);
         }
         self.enter(&name, since, tally);
-        result.map_err(|error| step::report(&error)).ok()
+        tally
     }
 
     fn enter(&mut self, name: &str, since: Instant, tally: Tally) {

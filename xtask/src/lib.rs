@@ -21,6 +21,7 @@ pub mod mutants;
 pub mod nightly;
 #[cfg(feature = "web")]
 pub mod page;
+mod record;
 pub mod setup;
 pub mod soak;
 pub mod step;

@@ -102,6 +102,9 @@ fn cargo_checks(members: &[Member]) -> Vec<(String, String, String)> {
         check(&format!("clippy ({folder})"), "clippy --release -- -D warnings", folder);
         check(&format!("clippy ({folder}, all features)"), "clippy --release --all-features -- -D warnings", folder);
     }
+    // A workspace of their own; only to run them takes a nightly compiler.
+    let fuzz = "clippy --locked --no-default-features --target-dir ../../target/fuzz -- -D warnings";
+    check("clippy (fuzz targets)", fuzz, "tests/fuzz");
     let wasm = "--package fencegate-wasm --target wasm32-unknown-unknown";
     check("clippy (module)", &format!("clippy {wasm} -- -D warnings"), "");
     check(

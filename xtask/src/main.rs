@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use anyhow::Result;
+use clap::builder::PossibleValuesParser;
 use clap::{Parser, Subcommand, ValueEnum};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -118,10 +119,14 @@ enum Command {
     /// Runs the full counts of what `test` samples.
     ///
     /// The model checker's larger spaces, fifty million inputs against the oracle, random walks over more simulated
-    /// hours, more kills and more hostile frames for the emulated board. It takes more than an hour; tests/BENCH.md keeps
-    /// the results.
-    #[command(after_help = "Example: cargo xtask soak")]
-    Soak,
+    /// hours, a store cut at every byte, ten million frames without sense, more kills and more hostile frames for the
+    /// emulated board. All of it takes hours; what each has counted is written into tests/BENCH.md.
+    #[command(after_help = "Example: cargo xtask soak store decoder")]
+    Soak {
+        /// Only these.
+        #[arg(value_parser = PossibleValuesParser::new(soak::keys()))]
+        runs: Vec<String>,
+    },
 
     /// Builds the module for JavaScript into wasm/pkg.
     #[command(after_help = "Example: cargo xtask wasm")]
@@ -207,7 +212,7 @@ fn run(command: &Command) -> Result<()> {
             let sides = Sides { panel: panel.clone(), monitor: monitor.clone(), log: *log };
             gate::run(root, *listen, flash, &sides)
         }
-        Command::Soak => soak::run(root),
+        Command::Soak { runs } => soak::run(root, runs),
         Command::Mutants { files } => mutants::run(root, files),
         Command::Miri => nightly::miri(root),
         Command::Fuzz { seconds, target } => nightly::fuzz(root, *seconds, target.as_deref()),

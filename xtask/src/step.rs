@@ -94,8 +94,9 @@ impl Step {
         result
     }
 
-    /// Runs a test runner: lets its output through and adds the tests it reports to `tally`.
-    pub fn tally(mut self, tally: &mut Tally) -> Result<()> {
+    /// Runs a test runner: lets its output through, a line at a time to `hear` too, and adds the tests that it reports to
+    /// `tally`.
+    pub fn tally(mut self, tally: &mut Tally, mut hear: impl FnMut(&str)) -> Result<()> {
         self.announce();
         self.command.stdout(Stdio::piped());
         let mut child = self.spawn()?;
@@ -103,6 +104,7 @@ impl Step {
         if let Some(stdout) = child.stdout.take() {
             each_line(stdout, |line| {
                 tally.count(&line);
+                hear(&line);
                 // Whoever closed our standard output still gets the exit status.
                 let _ = writeln!(here, "{line}");
             });

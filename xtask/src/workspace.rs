@@ -28,6 +28,14 @@ pub fn root() -> &'static Path {
     here.parent().unwrap_or(here)
 }
 
+/// What is checked out, as git names it; with a mark where files were changed since.
+pub fn commit(root: &Path) -> String {
+    let mut git = Command::new("git");
+    git.args(["describe", "--always", "--dirty=, changed", "--exclude=*"]).current_dir(root);
+    let said = git.output().map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    said.ok().filter(|said| !said.is_empty()).unwrap_or_else(|| "an unknown commit".to_owned())
+}
+
 /// The cargo that runs this, to be run in `dir`. A relative `CARGO_TARGET_DIR` means the same folder there.
 pub fn cargo(dir: &Path) -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));

@@ -15,6 +15,8 @@ struct Kind {
     role: Role,
     request: Request,
     frame: Vec<u8>,
+    /// How many frames it was not to hear.
+    unheard: u32,
 }
 
 impl Kind {
@@ -23,7 +25,7 @@ impl Kind {
         prepare(&mut bench);
         let challenge = bench.challenge(role);
         let frame = bench.seal(role, request.changes().then_some(challenge), request.clone());
-        Self { bench, role, request, frame }
+        Self { bench, role, request, frame, unheard: 0 }
     }
 
     /// All fifteen.
@@ -73,21 +75,32 @@ impl Kind {
 
     /// Whatever `bytes` are, the gate stays silent and as it is.
     fn must_not_hear(&mut self, bytes: &[u8], what: &str) {
+        self.unheard += 1;
         let before = self.state();
         assert_eq!(self.bench.hear(bytes), Vec::<Vec<u8>>::new(), "{:?}, {what}", self.request);
         assert_eq!(self.state(), before, "{:?}, {what}", self.request);
     }
 
     /// And then does what it was asked in the first place: nothing of it was used up.
-    fn must_be_done_at_last(mut self) {
+    fn must_be_done_at_last(mut self) -> u32 {
         let answer = self.bench.send(self.role, self.frame.clone()).expect("an answer");
         assert!(!matches!(answer.reply, Reply::Refused(_)), "{:?}: {:?}", self.request, answer.reply);
+        self.unheard
     }
+}
+
+/// One frame of each kind, damaged in many ways one after the other and never heard; whole, it is done at last.
+fn damaged(what: &str, damage: impl Fn(&mut Kind)) {
+    let unheard = Kind::all().into_iter().map(|mut kind| {
+        damage(&mut kind);
+        kind.must_be_done_at_last()
+    });
+    println!("counted: {} {what}", unheard.sum::<u32>());
 }
 
 #[test]
 fn corruption() {
-    for mut kind in Kind::all() {
+    damaged("frames with a flipped bit", |kind| {
         let whole = kind.frame.clone();
         for bit in 8..8 * (whole.len() - 1) {
             kind.must_not_hear(&flipped(&whole, bit), &format!("bit {bit}"));
@@ -99,13 +112,12 @@ fn corruption() {
             kind.must_not_hear(&frame(&flipped(&bytes, bit)), &format!("forged bit {bit}"));
         }
         assert!(kind.bench.silent().1 - forged >= 8 * 33, "gate, nonce, tag and more had no other fault than the tag");
-        kind.must_be_done_at_last();
-    }
+    });
 }
 
 #[test]
 fn corruption_that_cuts_frames_short() {
-    for mut kind in Kind::all() {
+    damaged("frames cut short or made longer", |kind| {
         let whole = kind.frame.clone();
         for at in 1..whole.len() - 1 {
             kind.must_not_hear(&[&whole[..at], &[0]].concat(), &format!("the first {at} bytes"));
@@ -116,8 +128,7 @@ fn corruption_that_cuts_frames_short() {
             kind.must_not_hear(&frame(&bytes[..at]), &format!("{at} bytes with a check value"));
             kind.must_not_hear(&frame(&[&bytes[..], &bytes[..=at]].concat()), &format!("{at} bytes more"));
         }
-        kind.must_be_done_at_last();
-    }
+    });
 }
 
 #[test]
@@ -140,7 +151,8 @@ fn corruption_that_splices_frames() {
             }
         }
     }
-    kinds.into_iter().for_each(Kind::must_be_done_at_last);
+    let unheard: u32 = kinds.into_iter().map(Kind::must_be_done_at_last).sum();
+    println!("counted: {unheard} spliced frames");
 }
 
 /// Junk of any kind, with whole frames in it: the gate hears the frames and nothing else.

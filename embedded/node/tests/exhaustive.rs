@@ -195,7 +195,7 @@ fn every_short_story() {
         }
         ways = next;
     }
-    println!("{steps} stories, {} states, met on the way: {met:?}", seen.len());
+    println!("counted: {steps} stories, {} states, met on the way: {met:?}", seen.len());
     for what in ["done", "cut", "storage", "released", "replay", "expired", "fault", "held", "rate", "busy"] {
         assert!(met.contains_key(what), "{what} was never met: {met:?}");
     }

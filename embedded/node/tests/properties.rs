@@ -164,7 +164,7 @@ fn the_gate_does_what_the_contract_says() {
         for _ in 0..steps {
             run.step();
         }
-        println!("seed {seed}: {steps} steps, {:?}", run.both.met);
+        println!("counted: seed {seed}: {steps} steps, {:?}", run.both.met);
         for (what, times) in run.both.met {
             *met.entry(what).or_default() += times;
         }

@@ -121,9 +121,9 @@ fn nothing_is_driven_when_the_lease_could_be_anothers() {
         }
     });
     let Tally { leases, used, drives, sensible, all } = tally;
-    println!("{leases} leases, {used} of them used, {drives} drives, seeds {seeds:?}");
-    println!("window lost beyond one round trip, sensible boards: {sensible}");
-    println!("window lost beyond one round trip, all of them:     {all}");
+    println!("counted: {leases} leases, {used} of them used, {drives} drives, seeds {seeds:?}");
+    println!("counted: window lost beyond one round trip, sensible boards: {sensible}");
+    println!("counted: window lost beyond one round trip, all of them: {all}");
     assert!(used * 10 > leases * 7, "most leases are used: {used} of {leases}");
     assert!(sensible.count > 100.0, "{sensible}");
     assert!(sensible.worst < 0.01, "aim: under 1 % of T: {sensible}");

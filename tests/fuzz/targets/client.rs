@@ -35,7 +35,7 @@ fn stuffed(line: &[u8]) -> Vec<u8> {
 
 fuzz_target!(|steps: Vec<Step<'_>>| {
     let role = Role::Holder(HolderId::new("press-a#1").unwrap());
-    let credential = Credential::new(GateId([1; 8]), role, &BaseKey(Key::new([2; Key::LEN])), Domain::Gate);
+    let credential = Credential::new(GateId([1; 8]), role, 0, &BaseKey(Key::new([2; Key::LEN])), Domain::Gate);
     let mut client = Client::new(credential.clone(), 3, Timing::default());
     let (mut now, mut give_up) = (Instant::from_micros(0), Deadline::at(Instant::from_micros(0)));
     let mut asked: Option<Header> = None;

@@ -91,9 +91,10 @@ mod tests {
         let many = ["0"; MAX_OUTPUTS].join(",");
         assert_eq!(read(&many).map(|values| values.len()), Ok(MAX_OUTPUTS));
         for more in [",0", ",0,0", ",0,0,0,0,0,0,0,0,0"] {
-            assert_eq!(read(&format!("{many}{more}")).map(|values| values.len()), Ok(MAX_OUTPUTS + 1), "{more}");
+            let values = values(&format!("{many}{more}"));
+            assert_eq!(values.map(|values| values.len()), Ok(MAX_OUTPUTS + 1), "{more}");
         }
-        assert_eq!(read(&format!("{many},0,0,one")), Err(BadValue::Value));
+        assert_eq!(values(&format!("{many},0,0,one")), Err(BadValue::Value));
     }
 
     #[test]

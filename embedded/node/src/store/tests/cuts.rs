@@ -233,7 +233,13 @@ fn a_life_of_cuts<F: Part>() {
         cut::<F>(&step.chip, &step.model, &step.operation, *power, &mut random);
         progress.one();
     }
-    println!("words of {}: {} operations, {} cuts, erases {:?}", F::WRITE_SIZE, steps.len(), places.len(), worn.erases);
+    println!(
+        "counted: words of {}: {} operations, {} cuts, erases {:?}",
+        F::WRITE_SIZE,
+        steps.len(),
+        places.len(),
+        worn.erases
+    );
 }
 
 /// How far a run that takes hours is, on standard error, once a minute.
@@ -331,7 +337,10 @@ fn a_first_provisioning<F: Part>() {
         }
         power += if soak() { 1 } else { 1 + random.below(8) };
     }
-    println!("words of {}: {lost} boards of {tries} lost to two cuts in their first provisioning", F::WRITE_SIZE);
+    println!(
+        "counted: words of {}: {lost} boards of {tries} lost to two cuts in their first provisioning",
+        F::WRITE_SIZE
+    );
     assert!(lost * 20 <= tries, "{lost} of {tries}");
 }
 
@@ -400,7 +409,7 @@ fn cuts_upon_cuts<F: Part>(lives: usize) {
             }
         }
     }
-    println!("words of {}: {losses} losses in {cuts} cuts", F::WRITE_SIZE);
+    println!("counted: words of {}: {losses} losses in {cuts} cuts", F::WRITE_SIZE);
 }
 
 #[test]
