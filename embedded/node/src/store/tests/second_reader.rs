@@ -2,7 +2,7 @@
 //! goes on.
 
 use super::cuts::{Model, Operation, run, set_power};
-use super::nor::Nor;
+use super::nor::{Nor, STEP};
 use super::*;
 use crate::words::Words;
 
@@ -21,6 +21,60 @@ fn learn(model: &mut Model, memory: &Memory) {
         model.marks[n] = *mark;
     }
     assert!(memory.boots > model.boots, "boot {} after {}", memory.boots, model.boots);
+}
+
+/// A mark of one copy rots, and a cut leaves the other copy with a page half erased: what is left there of the markers
+/// decides what the log reads first, and it could be an older record.
+fn rot_here_and_a_cut_there<F: Part>(tries: usize) {
+    let mut random = Random(seed() ^ F::WRITE_SIZE as u64);
+    let (mut flash, mut model, mut right, mut lost) = (gate::<F>(), Model::new(0), 0, 0);
+    while right + lost < tries {
+        let operation = model.operation(&mut random);
+        let all = usize::MAX / 2;
+        let mut store = open::<F>(Chip { erasing: vec![], ..flash.clone() });
+        let _ = block_on(store.boot());
+        set_power(&mut store, all);
+        run(&mut store, &operation).unwrap();
+        let after = chip(store);
+        for erasing in after.erasing.iter().filter(|_| !matches!(operation, Operation::Provision(_))) {
+            for _ in 0..8 {
+                let mut store = open::<F>(Chip { noise: random.next(), ..flash.clone() });
+                let _ = block_on(store.boot());
+                set_power(&mut store, all - erasing + random.below(4096 / STEP));
+                let _ = run(&mut store, &operation);
+                let mut torn = chip(store);
+                let half = torn.bytes.len() / 2;
+                let there = torn.weak.iter().position(|weak| *weak != 0).unwrap_or(0) / half * half;
+                let channel = random.below(model.marks.len());
+                let mut value = [0; 100];
+                let len = record::encode(&Mark::Stands(model.marks[channel]), &mut value).unwrap();
+                let here = &torn.bytes[half - there..][..half];
+                let at = here.windows(len).rposition(|bytes| *bytes == value[..len]).expect("it is in both");
+                torn.bytes[half - there + at + random.below(len)] ^= 1 << random.below(8);
+                match boot::<F>(Chip { noise: random.next(), ..torn }).0 {
+                    Boot::Gate(_, memory) => {
+                        learn(&mut model.clone(), &memory);
+                        if all_trusted(&memory) {
+                            right += 1;
+                        } else {
+                            lost += 1;
+                        }
+                    }
+                    Boot::Lost => lost += 1,
+                    Boot::Blank => panic!("a blank board"),
+                }
+            }
+        }
+        (flash, model) = (Chip { power: usize::MAX, ..after }, model.after(&operation));
+    }
+    println!("words of {}: rot and a cut {} times, {lost} times a fault", F::WRITE_SIZE, right + lost);
+}
+
+#[test]
+fn rot_in_one_copy_and_a_cut_in_the_other_bring_no_lower_stamp_back() {
+    rot_here_and_a_cut_there::<Nor<4>>(lives(80));
+    rot_here_and_a_cut_there::<Nor<8>>(lives(80));
+    rot_here_and_a_cut_there::<Nor<32>>(lives(80));
 }
 
 /// Boots and cuts one after the other: no mark that was reported or acknowledged goes down, and no number that was counted
