@@ -28,7 +28,8 @@
 //! believed and written to *both* wherever they differ or one is damaged: a half-programmed record may read
 //! differently the next time. First everything is written to the copy that lacks it, and the other is left alone until
 //! then, so that a cut at any instant leaves one that is whole. Nothing is erased because it looks corrupt, unless the
-//! other copy has all of it.
+//! other copy has all of it; and marks and boot counter are looked for in every word of it before, since half-erased
+//! markers may hide them from the log.
 //!
 //! A provisioning replaces another at one instant: its outputs and channels go into the generation that is not in force,
 //! and the one record of the whole then says which is. The marks belong to the board and to no provisioning.

@@ -5,7 +5,7 @@ use embedded_storage_async::nor_flash::NorFlash;
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::log::{Copy, Logs};
-use super::record::{Census, Key, Whole, decode, encode};
+use super::record::{Census, Key, Kind, Whole, decode, encode};
 use super::{Store, StoreError};
 
 /// How often everything is compared again after something was mended. A log that is mended repairs itself first, and may
@@ -124,7 +124,7 @@ impl<F: NorFlash> Store<F> {
             if unsettled {
                 // Where it cannot be written anew, what is there is made the best of.
                 let _ = self.mend_from(&[copy], Some(&mut later)).await;
-                let _ = self.clear(copy).await;
+                let _ = self.clear(copy, &mut later).await;
             }
             let _ = self.leave_torn_page(copy).await;
         }
@@ -137,7 +137,7 @@ impl<F: NorFlash> Store<F> {
                     }
                 }
                 Err(copy) => {
-                    if !self.clear(copy).await {
+                    if !self.clear(copy, &mut later).await {
                         return false;
                     }
                 }
@@ -147,10 +147,43 @@ impl<F: NorFlash> Store<F> {
     }
 
     /// Erases a copy, provided that the other one has everything, and as late as this one; whether it did.
-    async fn clear(&mut self, copy: Copy) -> bool {
-        self.is_whole(copy.other()).await
+    async fn clear(&mut self, copy: Copy, later: &mut [u128; 2]) -> bool {
+        // What is written to the other one may make it repair itself first: then all of it is looked at once more.
+        let salvaged = match self.salvage(copy, later).await {
+            Ok(0) => true,
+            Ok(_) => self.salvage(copy, later).await == Ok(0),
+            Err(_) => false,
+        };
+        salvaged
+            && self.is_whole(copy.other()).await
             && self.mend_from(&[copy], None).await == Ok(0)
             && self.logs.erase(copy).await.is_ok()
+    }
+
+    /// Writes to the other copy what only goes up and is higher anywhere in this one: where a page's markers are half
+    /// erased, the log may read nothing at all, or an earlier page first, and where the other copy has rotted this one
+    /// alone knows better. Says how much that was.
+    async fn salvage(&mut self, copy: Copy, later: &mut [u128; 2]) -> Result<u8, StoreError> {
+        self.logs.fetch(copy.other(), Key::GATE).await;
+        let whole = decode::<Whole>(self.logs.slot(copy.other()).value()).ok_or(StoreError::Flash)?;
+        let census = whole.census();
+        let mut salvaged = 0_u8;
+        for key in Key::all().filter(|key| matches!(key.kind(), Kind::Boots | Kind::Mark) && census.has(*key)) {
+            self.logs.highest(copy, key).await?;
+            self.logs.fetch(copy.other(), key).await;
+            let (here, there) = (self.logs.slot(copy).value(), self.logs.slot(copy.other()).value());
+            // A boot counter that was lost once began anew anywhere, and what is left of the one before may be higher.
+            let anew = key == Key::BOOTS && decode::<u32>(here).is_some_and(|boots| boots >> 31 == 1);
+            let higher = there.is_empty() || key.order(here, there) == Some(Ordering::Greater);
+            if here.is_empty() || anew || !higher {
+                continue;
+            }
+            self.logs.append(copy, copy.other(), key).await?;
+            let [a, b] = &mut *later;
+            *(if copy == Copy::A { a } else { b }) |= 1 << key.number();
+            salvaged = salvaged.saturating_add(1);
+        }
+        Ok(salvaged)
     }
 
     /// Leaves a page with half a record in it for the next one: where that record reads as one today, what came after it

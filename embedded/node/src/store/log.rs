@@ -1,5 +1,6 @@
 //! The two logs in the flash, in bytes.
 
+use core::cmp::Ordering;
 use core::ops::Range;
 use crc::{Digest, NoTable};
 use embedded_storage_async::nor_flash::NorFlash;
@@ -239,6 +240,38 @@ impl<F: NorFlash> Logs<F> {
             at += padded;
         }
         Ok(true)
+    }
+
+    /// Looks at every word of a copy for records under `key` that are whole by themselves, whatever the log makes of their
+    /// pages, and puts the highest into the copy's slot.
+    pub(super) async fn highest(&mut self, copy: Copy, key: Key) -> Result<(), StoreError> {
+        (self.slot_mut(copy).len, self.slot_mut(copy).damaged) = (0, false);
+        let header = 8_usize.next_multiple_of(Self::WORD);
+        for page in self.range(copy).step_by(F::ERASE_SIZE) {
+            let page = usize::try_from(page).map_err(|_| StoreError::Flash)?;
+            let end = page + F::ERASE_SIZE - Self::WORD;
+            for at in (page + Self::WORD..end - header).step_by(Self::WORD) {
+                let (len, number) = match self.read(at, header + Self::WORD).await? {
+                    head @ [_, _, _, _, low, high, ..] => (u16::from_le_bytes([*low, *high]), head.get(header)),
+                    _ => return Err(StoreError::Flash),
+                };
+                let (len, ours) = (usize::from(len), number == Some(&key.number()));
+                let padded = len.next_multiple_of(Self::WORD);
+                if !ours || len > 1 + VALUE || padded > BUFFER || at + header + padded > end {
+                    continue;
+                }
+                let _ = self.read(at + header, padded).await?;
+                let Self { a, b, buffer, .. } = self;
+                let slot = if copy == Copy::A { a } else { b };
+                let value = buffer.get(1..len).unwrap_or_default();
+                if key.is(value) && (slot.len == 0 || key.order(value, slot.value()) == Some(Ordering::Greater)) {
+                    slot.fill(|bytes| {
+                        bytes.get_mut(..value.len()).map(|b| b.copy_from_slice(value)).map(|()| value.len())
+                    })?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Reads what is at `at` past any cache.

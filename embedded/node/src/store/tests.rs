@@ -8,6 +8,7 @@ mod cuts;
 mod golden;
 mod nor;
 mod rot;
+mod second_reader;
 mod wear;
 
 use super::*;

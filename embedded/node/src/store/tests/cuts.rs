@@ -8,7 +8,7 @@ use std::time::Instant;
 
 /// What a gate stores at a time.
 #[derive(Clone, Debug)]
-enum Operation {
+pub(super) enum Operation {
     Mark(u8, GrantRecord),
     /// A boot in which somebody speaks, and one that goes on until the gate has rested.
     Count,
@@ -18,20 +18,20 @@ enum Operation {
 
 /// What a gate has been told that it stands at.
 #[derive(Clone, Debug, PartialEq)]
-struct Model {
-    variant: u8,
-    boots: u32,
-    marks: Vec<GrantRecord>,
+pub(super) struct Model {
+    pub(super) variant: u8,
+    pub(super) boots: u32,
+    pub(super) marks: Vec<GrantRecord>,
 }
 
 impl Model {
-    fn new(variant: u8) -> Self {
+    pub(super) fn new(variant: u8) -> Self {
         let marks = provisioning(variant).channels.len();
         Self { variant, boots: 1, marks: vec![GrantRecord::floor(Epoch(0), 0); marks] }
     }
 
     /// What it stands at after `operation`.
-    fn after(&self, operation: &Operation) -> Self {
+    pub(super) fn after(&self, operation: &Operation) -> Self {
         let mut next = self.clone();
         match operation {
             Operation::Mark(channel, mark) => next.marks[usize::from(*channel)] = *mark,
@@ -46,7 +46,7 @@ impl Model {
     }
 
     /// Something that a gate does next.
-    fn operation(&self, random: &mut Random) -> Operation {
+    pub(super) fn operation(&self, random: &mut Random) -> Operation {
         let channels = provisioning(self.variant).channels.len();
         let channel = random.below(channels);
         let at = self.marks[channel];
@@ -68,7 +68,7 @@ impl Model {
     }
 }
 
-fn run<F: Part>(store: &mut Store<F>, operation: &Operation) -> Result<(), StoreError> {
+pub(super) fn run<F: Part>(store: &mut Store<F>, operation: &Operation) -> Result<(), StoreError> {
     match operation {
         Operation::Mark(channel, mark) => put(store, *channel, *mark),
         // Whoever boots has booted; what is cut is the count.
@@ -177,7 +177,7 @@ fn cut<F: Part>(chip: &Chip, from: &Model, operation: &Operation, power: usize, 
     whole
 }
 
-fn set_power<F: Part>(store: &mut Store<F>, power: usize) {
+pub(super) fn set_power<F: Part>(store: &mut Store<F>, power: usize) {
     // A flash is moved out and in again: a mock has nothing else to reach it by.
     let placeholder = F::from(Chip::with_pages::<F>(0));
     let chip: Chip = std::mem::replace(&mut store.logs.flash, placeholder).into();

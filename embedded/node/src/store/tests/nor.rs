@@ -45,6 +45,10 @@ pub(super) struct Chip {
     /// How often each page was erased.
     pub(super) erases: Vec<u32>,
     pub(super) reads: usize,
+    /// How much power there was when each erase began.
+    pub(super) erasing: Vec<usize>,
+    /// Weak bits read anew at each read, and not at each boot alone.
+    pub(super) fickle: bool,
 }
 
 impl Chip {
@@ -63,6 +67,8 @@ impl Chip {
             power: usize::MAX,
             erases: vec![0; pages],
             reads: 0,
+            erasing: vec![],
+            fickle: false,
         }
     }
 
@@ -87,16 +93,19 @@ impl Chip {
         }
     }
 
-    /// The power fails while a page is erased, `done` of 256 parts of it: its bits rise together, or one after the other.
+    /// The power fails while a page is erased, `done` of 256 parts of it: its bits rise together, or one after the other, or
+    /// all have risen but a few, which may read as risen too.
     fn tear_page(&mut self, page: std::ops::Range<usize>, done: usize) {
         let mut random = self.cut(page.start + done);
         self.any_weak = true;
-        let together = random.below(2) == 0;
+        let (together, few) = (random.below(2) == 0, random.below(4) == 0);
         let len = page.len();
         for (n, at) in page.enumerate() {
             let zeros = !self.bytes[at] | self.weak[at];
             let reached = |part: usize| if n * 256 / len < part { 0xff } else { 0 };
-            let (risen, settled) = if together {
+            let (risen, settled) = if few {
+                (0xff, if random.below(1_000) == 0 { random.bits(192) } else { 0xff })
+            } else if together {
                 (random.bits(done), random.bits(done / 2))
             } else {
                 (reached(done), reached(done.saturating_sub(16)))
@@ -117,21 +126,25 @@ impl NorFlashError for Dead {
     }
 }
 
-/// A chip with words of `WORD` bytes and pages of 4 KiB.
-pub(super) struct Nor<const WORD: usize>(Chip);
+/// A chip with words of `WORD` bytes, which reads `READ` at a time, and pages of 4 KiB.
+pub(super) struct Nor<const WORD: usize, const READ: usize = 1>(Chip);
 
-impl<const WORD: usize> ErrorType for Nor<WORD> {
+impl<const WORD: usize, const READ: usize> ErrorType for Nor<WORD, READ> {
     type Error = Dead;
 }
 
-impl<const WORD: usize> ReadNorFlash for Nor<WORD> {
-    const READ_SIZE: usize = 1;
+impl<const WORD: usize, const READ: usize> ReadNorFlash for Nor<WORD, READ> {
+    const READ_SIZE: usize = READ;
 
     async fn read(&mut self, offset: u32, bytes: &mut [u8]) -> Result<(), Dead> {
         let chip = &mut self.0;
         let start = offset as usize;
+        assert!(start.is_multiple_of(READ) && bytes.len().is_multiple_of(READ), "whole reads");
         bytes.copy_from_slice(chip.bytes.get(start..start + bytes.len()).ok_or(Dead)?);
         chip.reads += 1;
+        if chip.fickle {
+            chip.noise = chip.noise.wrapping_add(0x1234_5678_9abc);
+        }
         if chip.any_weak {
             for (at, byte) in (start..).zip(bytes) {
                 if chip.weak[at] != 0 {
@@ -147,7 +160,7 @@ impl<const WORD: usize> ReadNorFlash for Nor<WORD> {
     }
 }
 
-impl<const WORD: usize> NorFlash for Nor<WORD> {
+impl<const WORD: usize, const READ: usize> NorFlash for Nor<WORD, READ> {
     const WRITE_SIZE: usize = WORD;
     const ERASE_SIZE: usize = 4096;
 
@@ -156,6 +169,7 @@ impl<const WORD: usize> NorFlash for Nor<WORD> {
         let (from, to) = (from as usize, to as usize);
         assert!(from.is_multiple_of(4096) && to == from + 4096, "a page");
         let _ = chip.bytes.get(to - 1).ok_or(Dead)?;
+        chip.erasing.push(chip.power);
         for step in (0..4096).step_by(STEP) {
             if chip.power == 0 {
                 chip.tear_page(from..to, step * 256 / 4096);
@@ -195,20 +209,20 @@ pub(super) trait Part: NorFlash + From<Chip> + Into<Chip> {
     const PAGES: usize;
 }
 
-impl<const WORD: usize> From<Chip> for Nor<WORD> {
+impl<const WORD: usize, const READ: usize> From<Chip> for Nor<WORD, READ> {
     fn from(chip: Chip) -> Self {
         Self(chip)
     }
 }
 
-impl<const WORD: usize> From<Nor<WORD>> for Chip {
-    fn from(nor: Nor<WORD>) -> Self {
+impl<const WORD: usize, const READ: usize> From<Nor<WORD, READ>> for Chip {
+    fn from(nor: Nor<WORD, READ>) -> Self {
         nor.0
     }
 }
 
-impl<const WORD: usize> Part for Nor<WORD> {
-    const PAGES: usize = if WORD > 8 { 6 } else { 4 };
+impl<const WORD: usize, const READ: usize> Part for Nor<WORD, READ> {
+    const PAGES: usize = if WORD > 8 || READ > 8 { 6 } else { 4 };
 }
 
 impl From<Chip> for Words<Nor<1>> {

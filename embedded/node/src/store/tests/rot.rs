@@ -1,15 +1,22 @@
-//! Rot: bits and bytes that change by themselves, in one copy and in both.
+//! Rot: bits and bytes that change by themselves, in one copy and in both. The claim is: any single bit or byte rotted in
+//! either copy, in words of every length; the default run takes a sample of them, and a soak all.
 
 use super::nor::Nor;
 use super::*;
+use crate::words::Words;
 
 type Flash = Nor<4>;
 
-/// A gate whose first fence stands at `token`.
-fn raised(token: u64) -> Chip {
-    let mut store = open::<Flash>(gate::<Flash>());
+/// A gate whose first fence stands at `token`. Between its records are some in which erased flash seems to begin, as soon
+/// as their header has rotted.
+fn raised<F: Part>(token: u64) -> Chip {
+    let mut store = open::<F>(gate::<F>());
     let _ = block_on(store.boot());
     for token in 1..=token {
+        if token % 4 == 0 {
+            let mark = FenceRecord { token: u64::MAX - 1_000 + token, ..mark(1).mark };
+            put(&mut store, 1, GrantRecord { mark, ttl: Duration::from_micros(u64::MAX) }).unwrap();
+        }
         put(&mut store, 0, mark(token)).unwrap();
     }
     chip(store)
@@ -17,13 +24,13 @@ fn raised(token: u64) -> Chip {
 
 /// The higher mark stands, or it is a fault; never a lower one, and never a blank board. What the boot has mended, no
 /// later boot sees otherwise.
-fn assert_no_lower(damaged: Chip, token: u64, context: &str) -> bool {
-    match boot::<Flash>(damaged) {
+fn assert_no_lower<F: Part>(damaged: Chip, token: u64, context: &str) -> bool {
+    match boot::<F>(damaged) {
         (Boot::Gate(found, memory), after) => {
             assert_eq!(found, provisioning(0), "{context}");
             let stands = trusted(&memory, 0);
             assert!(stands.is_none_or(|found| found == mark(token)), "{context}: {stands:?}");
-            let (again, _) = self::memory::<Flash>(after);
+            let (again, _) = self::memory::<F>(after);
             assert_eq!(trusted(&again, 0), stands, "{context}");
             stands.is_some()
         }
@@ -32,16 +39,19 @@ fn assert_no_lower(damaged: Chip, token: u64, context: &str) -> bool {
     }
 }
 
-#[test]
-fn no_rotten_bit_or_byte_brings_an_older_stamp_back() {
-    let mut random = Random(seed());
-    let mut faults = 0;
-    let mut rots = 0;
-    // After the first raises, and once the pages have been erased and the records moved.
-    for token in [5, 100] {
-        let flash = raised(token);
-        for at in (0..flash.bytes.len()).filter(|at| soak() || flash.bytes[*at] != 0xff || at % 97 == 0) {
+/// One bit or byte after the other: after the first raises, and once the pages have been erased and the records moved. At
+/// `every` word or so of what is written there is one, unless it is a soak.
+fn rot_anywhere<F: Part>(every: usize) {
+    let mut random = Random(seed() ^ F::WRITE_SIZE as u64);
+    let (mut faults, mut rots) = (0, 0);
+    for token in [5, 300] {
+        let flash = raised::<F>(token);
+        assert!(token == 5 || flash.erases.iter().any(|erases| *erases > 0), "round the storage");
+        for at in 0..flash.bytes.len() {
             let old = flash.bytes[at];
+            if !soak() && random.below(if old == 0xff { 97 * every } else { every }) != 0 {
+                continue;
+            }
             let bits = (0..8).map(|bit| old ^ 1 << bit);
             let mut others: Vec<u8> = bits.chain([0x00, 0xff, !old]).filter(|byte| *byte != old).collect();
             if !soak() {
@@ -51,17 +61,53 @@ fn no_rotten_bit_or_byte_brings_an_older_stamp_back() {
                 let mut damaged = flash.clone();
                 damaged.bytes[at] = other;
                 rots += 1;
-                faults += u32::from(!assert_no_lower(damaged, token, &format!("byte {at} from {old:x} to {other:x}")));
+                let context = format!("words of {}, byte {at} from {old:x} to {other:x}", F::WRITE_SIZE);
+                faults += u32::from(!assert_no_lower::<F>(damaged, token, &context));
             }
         }
     }
-    println!("{faults} faults of {rots} rotten bits and bytes");
+    println!("words of {}: {faults} faults of {rots} rotten bits and bytes", F::WRITE_SIZE);
     assert_eq!(faults, 0, "one copy is enough");
 }
 
 #[test]
+fn no_rotten_bit_or_byte_brings_an_older_stamp_back() {
+    rot_anywhere::<Nor<4>>(8);
+    rot_anywhere::<Nor<8>>(32);
+    rot_anywhere::<Nor<16>>(32);
+    rot_anywhere::<Nor<32>>(32);
+    rot_anywhere::<Words<Nor<1>>>(32);
+}
+
+/// At both ends of every page, where the log's markers are, whatever the sample is.
+#[test]
+fn no_rotten_marker_brings_an_older_stamp_back() {
+    markers::<Nor<4>>();
+    markers::<Nor<8>>();
+    markers::<Nor<16>>();
+    markers::<Nor<32>>();
+    markers::<Words<Nor<1>>>();
+}
+
+fn markers<F: Part>() {
+    let flash = raised::<F>(300);
+    for at in (0..flash.bytes.len()).step_by(F::WRITE_SIZE.min(8)) {
+        let word = at % F::ERASE_SIZE / F::WRITE_SIZE;
+        if ![0, 1, F::ERASE_SIZE / F::WRITE_SIZE - 1].contains(&word) {
+            continue;
+        }
+        let (old, last) = (flash.bytes[at], at + F::WRITE_SIZE.min(8) - 1);
+        for (at, other) in [(at, !old), (at, 0), (at, 0xff), (last, 0), (last, 0xff), (last, 0x0f)] {
+            let mut damaged = flash.clone();
+            damaged.bytes[at] = other;
+            assert!(assert_no_lower::<F>(damaged, 300, &format!("byte {at} to {other:x}")), "one copy is enough");
+        }
+    }
+}
+
+#[test]
 fn a_lost_half_is_mended_from_the_other() {
-    let flash = raised(9);
+    let flash = raised::<Flash>(9);
     let half = flash.bytes.len() / 2;
     for lost in [0, half] {
         let mut erased = flash.clone();
@@ -77,7 +123,7 @@ fn a_lost_half_is_mended_from_the_other() {
 /// A flash that ends early: older records may stand before the cut, newer ones behind it.
 #[test]
 fn a_truncated_flash_still_knows_its_keys_and_trusts_nothing_else() {
-    let flash = raised(5);
+    let flash = raised::<Flash>(5);
     let mut answering = 0;
     for len in (0..flash.bytes.len()).step_by(64) {
         let mut truncated = flash.clone();
@@ -100,7 +146,7 @@ fn a_truncated_flash_still_knows_its_keys_and_trusts_nothing_else() {
 #[test]
 fn no_damage_to_both_copies_makes_a_blank_board_of_a_gate() {
     let mut random = Random(seed());
-    let flash = raised(7);
+    let flash = raised::<Flash>(7);
     let half = flash.bytes.len() / 2;
     let mut damages: Vec<Vec<u8>> = vec![];
     for len in [1, 16, 64, 100, 200, 300, 500, 1_000, 4_096, half] {
@@ -119,9 +165,9 @@ fn no_damage_to_both_copies_makes_a_blank_board_of_a_gate() {
     let erased = vec![0xff; 2 * half];
     for bytes in damages.into_iter().filter(|bytes| *bytes != erased) {
         let rotten = Chip { bytes, ..flash.clone() };
-        let _ = assert_no_lower(rotten.clone(), 7, "damage to both");
+        let _ = assert_no_lower::<Flash>(rotten.clone(), 7, "damage to both");
         // Nor does a second look, after whatever the first has repaired.
         let (_, looked_at) = boot::<Flash>(rotten);
-        let _ = assert_no_lower(looked_at, 7, "damage to both, looked at");
+        let _ = assert_no_lower::<Flash>(looked_at, 7, "damage to both, looked at");
     }
 }

@@ -1,0 +1,165 @@
+//! What a second reader tried: faults that come together, reads that are wider or never the same, flash that fails and
+//! goes on.
+
+use super::cuts::{Model, Operation, run, set_power};
+use super::nor::{Nor, STEP};
+use super::*;
+use crate::words::Words;
+
+fn lives(few: usize) -> usize {
+    if soak() { 100 * few } else { few }
+}
+
+/// Whether `memory` takes nothing back of what is known, which it adds to; what is lost is no lower.
+fn learn(model: &mut Model, memory: &Memory) {
+    for (n, mark) in memory.marks.iter().enumerate() {
+        let Remembered::Mark(mark) = mark else { continue };
+        let floor = GrantRecord::floor(Epoch(0), 0);
+        model.marks.resize(model.marks.len().max(n + 1), floor);
+        let order = mark.mark.order(&model.marks[n].mark);
+        assert!(order.is_some_and(std::cmp::Ordering::is_ge), "channel {n} from {:?} to {mark:?}", model.marks[n]);
+        model.marks[n] = *mark;
+    }
+    assert!(memory.boots > model.boots, "boot {} after {}", memory.boots, model.boots);
+}
+
+/// A mark of one copy rots, and a cut leaves the other copy with a page half erased: what is left there of the markers
+/// decides what the log reads first, and it could be an older record.
+fn rot_here_and_a_cut_there<F: Part>(tries: usize) {
+    let mut random = Random(seed() ^ F::WRITE_SIZE as u64);
+    let (mut flash, mut model, mut right, mut lost) = (gate::<F>(), Model::new(0), 0, 0);
+    while right + lost < tries {
+        let operation = model.operation(&mut random);
+        let all = usize::MAX / 2;
+        let mut store = open::<F>(Chip { erasing: vec![], ..flash.clone() });
+        let _ = block_on(store.boot());
+        set_power(&mut store, all);
+        run(&mut store, &operation).unwrap();
+        let after = chip(store);
+        for erasing in after.erasing.iter().filter(|_| !matches!(operation, Operation::Provision(_))) {
+            for _ in 0..8 {
+                let mut store = open::<F>(Chip { noise: random.next(), ..flash.clone() });
+                let _ = block_on(store.boot());
+                set_power(&mut store, all - erasing + random.below(4096 / STEP));
+                let _ = run(&mut store, &operation);
+                let mut torn = chip(store);
+                let half = torn.bytes.len() / 2;
+                let there = torn.weak.iter().position(|weak| *weak != 0).unwrap_or(0) / half * half;
+                let channel = random.below(model.marks.len());
+                let mut value = [0; 100];
+                let len = record::encode(&Mark::Stands(model.marks[channel]), &mut value).unwrap();
+                let here = &torn.bytes[half - there..][..half];
+                let at = here.windows(len).rposition(|bytes| *bytes == value[..len]).expect("it is in both");
+                torn.bytes[half - there + at + random.below(len)] ^= 1 << random.below(8);
+                match boot::<F>(Chip { noise: random.next(), ..torn }).0 {
+                    Boot::Gate(_, memory) => {
+                        learn(&mut model.clone(), &memory);
+                        if all_trusted(&memory) {
+                            right += 1;
+                        } else {
+                            lost += 1;
+                        }
+                    }
+                    Boot::Lost => lost += 1,
+                    Boot::Blank => panic!("a blank board"),
+                }
+            }
+        }
+        (flash, model) = (Chip { power: usize::MAX, ..after }, model.after(&operation));
+    }
+    println!("words of {}: rot and a cut {} times, {lost} times a fault", F::WRITE_SIZE, right + lost);
+}
+
+#[test]
+fn rot_in_one_copy_and_a_cut_in_the_other_bring_no_lower_stamp_back() {
+    rot_here_and_a_cut_there::<Nor<4>>(lives(80));
+    rot_here_and_a_cut_there::<Nor<8>>(lives(80));
+    rot_here_and_a_cut_there::<Nor<32>>(lives(80));
+}
+
+/// Boots and cuts one after the other: no mark that was reported or acknowledged goes down, and no number that was counted
+/// comes again. With `errors` the flash fails as at a cut, and the gate goes on without a boot.
+fn a_hard_life<F: Part>(random: &mut Random, fickle: bool, errors: usize) -> bool {
+    let (mut chip, mut model) = (gate::<F>(), Model::new(0));
+    for n in 0..40 {
+        let mut store = open::<F>(Chip { noise: random.next(), fickle, ..chip });
+        if n > 0 {
+            let most = [60, 400, 1_500, 6_000][random.below(4)];
+            set_power(&mut store, random.below(most));
+        }
+        let Boot::Gate(found, memory) = block_on(store.boot()) else {
+            chip = self::chip(store);
+            continue;
+        };
+        model.variant = found.gate.keys.id;
+        assert_eq!(found, provisioning(model.variant));
+        learn(&mut model, &memory);
+        if memory.storable && block_on(store.count(memory.boots)).is_ok() {
+            model.boots = memory.boots;
+            let mut errors = errors;
+            for _ in 0..150 {
+                let operation = model.operation(random);
+                if matches!(operation, Operation::Count) {
+                    continue;
+                }
+                if run(&mut store, &operation).is_ok() {
+                    model = model.after(&operation);
+                } else if errors > 0 {
+                    errors -= 1;
+                    set_power(&mut store, random.below(2_000));
+                } else {
+                    break;
+                }
+            }
+        }
+        chip = self::chip(store);
+        let (board, after) = boot::<F>(Chip { noise: random.next(), ..chip.clone() });
+        let Boot::Gate(_, memory) = board else {
+            assert!(matches!(board, Boot::Lost), "a blank board");
+            return false;
+        };
+        let mut known = model.clone();
+        learn(&mut known, &memory);
+        if !all_trusted(&memory) {
+            return false;
+        }
+        if random.below(2) == 0 {
+            (chip, model.marks) = (after, known.marks);
+        }
+    }
+    true
+}
+
+fn hard_lives<F: Part>(fickle: bool, errors: usize) {
+    let mut random = Random(seed());
+    let all = lives(3);
+    let lost = (0..all).filter(|_| !a_hard_life::<F>(&mut random, fickle, errors)).count();
+    println!(
+        "words of {}, read {} at a time: {lost} of {all} hard lives ended with a loss",
+        F::WRITE_SIZE,
+        F::READ_SIZE
+    );
+    assert!(fickle || errors > 0 || lost == 0);
+}
+
+#[test]
+fn wide_reads_lose_nothing() {
+    hard_lives::<Nor<4, 4>>(false, 0);
+    hard_lives::<Nor<4, 16>>(false, 0);
+    hard_lives::<Nor<32, 4>>(false, 0);
+    hard_lives::<Words<Nor<1>>>(false, 0);
+}
+
+#[test]
+fn where_weak_bits_never_read_alike_nothing_goes_down() {
+    hard_lives::<Nor<4>>(true, 0);
+    hard_lives::<Nor<8, 8>>(true, 0);
+    hard_lives::<Nor<32>>(true, 0);
+}
+
+#[test]
+fn a_flash_that_fails_and_goes_on_brings_nothing_down() {
+    hard_lives::<Nor<4>>(false, 3);
+    hard_lives::<Nor<8>>(false, 3);
+    hard_lives::<Nor<32>>(false, 3);
+}
