@@ -5,7 +5,7 @@ use embedded_storage_async::nor_flash::NorFlash;
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::log::{Copy, Logs};
-use super::record::{Census, Key, Kind, Whole, decode, encode};
+use super::record::{Boots, Census, Key, Kind, Whole, decode, encode};
 use super::{Store, StoreError};
 
 /// How often everything is compared again after something was mended. A log that is mended repairs itself first, and may
@@ -173,7 +173,7 @@ impl<F: NorFlash> Store<F> {
             self.logs.fetch(copy.other(), key).await;
             let (here, there) = (self.logs.slot(copy).value(), self.logs.slot(copy.other()).value());
             // A boot counter that was lost once began anew anywhere, and what is left of the one before may be higher.
-            let anew = key == Key::BOOTS && decode::<u32>(here).is_some_and(|boots| boots >> 31 == 1);
+            let anew = key == Key::BOOTS && decode::<Boots>(here).is_some_and(|boots| boots.count >> 31 == 1);
             let higher = there.is_empty() || key.order(here, there) == Some(Ordering::Greater);
             if here.is_empty() || anew || !higher {
                 continue;

@@ -66,7 +66,7 @@ fn rot_anywhere<F: Part>(every: usize) {
             }
         }
     }
-    println!("words of {}: {faults} faults of {rots} rotten bits and bytes", F::WRITE_SIZE);
+    println!("counted: words of {}: {faults} faults of {rots} rotten bits and bytes", F::WRITE_SIZE);
     assert_eq!(faults, 0, "one copy is enough");
 }
 
