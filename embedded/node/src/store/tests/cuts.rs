@@ -184,12 +184,13 @@ pub(super) fn set_power<F: Part>(store: &mut Store<F>, power: usize) {
     store.logs.flash = F::from(Chip { power, ..chip });
 }
 
-/// One step of a life: where the chip and the gate stood, what was done, and how many bytes of it there are to cut.
+/// One step of a life: where the chip and the gate stood, what was done, and after how much power it can be cut: before
+/// each word that it writes and in each step of an erase, and not at all.
 struct Step {
     chip: Chip,
     model: Model,
     operation: Operation,
-    length: usize,
+    powers: Vec<usize>,
 }
 
 /// A life of a gate through three full trips round the storage, uncut.
@@ -197,33 +198,32 @@ fn a_life<F: Part>(random: &mut Random) -> (Vec<Step>, Chip) {
     let (mut steps, mut chip, mut model) = (vec![], gate::<F>(), Model::new(0));
     while chip.erases.iter().any(|erases| *erases < 3) {
         let operation = model.operation(random);
-        let mut store = open::<F>(Chip { noise: random.next(), ..chip.clone() });
+        let mut store = open::<F>(Chip { noise: random.next(), places: Some(vec![]), ..chip.clone() });
         let _ = block_on(store.boot());
         let all = usize::MAX / 2;
         set_power(&mut store, all);
         run(&mut store, &operation).unwrap();
-        let after = self::chip(store);
+        let mut after = self::chip(store);
+        let places = after.places.take().unwrap_or_default();
+        let powers = places.into_iter().chain([after.power]).map(|left| all - left).collect();
         let next = model.after(&operation);
-        steps.push(Step { length: all - after.power, chip, model, operation });
+        steps.push(Step { powers, chip, model, operation });
         (chip, model) = (Chip { power: usize::MAX, ..after }, next);
     }
     (steps, chip)
 }
 
-/// Cuts all along a life; in a soak at every byte of everything, one after the other.
+/// Cuts all along a life; in a soak at every place of everything, one after the other.
 fn a_life_of_cuts<F: Part>() {
     let mut random = Random(seed() ^ F::WRITE_SIZE as u64);
     let (steps, worn) = a_life::<F>(&mut random);
-    let stride = F::WRITE_SIZE.min(4);
     let places: Vec<(&Step, usize)> = steps
         .iter()
         .flat_map(|step| {
-            let powers: Vec<usize> = if soak() {
-                (0..=step.length).collect()
-            } else if random.below(120) == 0 {
-                (0..=step.length).step_by(stride).collect()
+            let powers: Vec<usize> = if soak() || random.below(120) == 0 {
+                step.powers.clone()
             } else {
-                (0..2).map(|_| random.below(step.length + 1)).collect()
+                (0..2).map(|_| step.powers[random.below(step.powers.len())]).collect()
             };
             powers.into_iter().map(move |power| (step, power))
         })

@@ -47,6 +47,8 @@ pub(super) struct Chip {
     pub(super) reads: usize,
     /// How much power there was when each erase began.
     pub(super) erasing: Vec<usize>,
+    /// Where the power could fail: how much of it there was before each word and each step of an erase.
+    pub(super) places: Option<Vec<usize>>,
     /// Weak bits read anew at each read, and not at each boot alone.
     pub(super) fickle: bool,
 }
@@ -68,8 +70,15 @@ impl Chip {
             erases: vec![0; pages],
             reads: 0,
             erasing: vec![],
+            places: None,
             fickle: false,
         }
+    }
+
+    /// A place where the power could fail.
+    fn place(&mut self) {
+        let power = self.power;
+        self.places.iter_mut().for_each(|places| places.push(power));
     }
 
     fn spend(&mut self) -> Result<(), Dead> {
@@ -171,6 +180,7 @@ impl<const WORD: usize, const READ: usize> NorFlash for Nor<WORD, READ> {
         let _ = chip.bytes.get(to - 1).ok_or(Dead)?;
         chip.erasing.push(chip.power);
         for step in (0..4096).step_by(STEP) {
+            chip.place();
             if chip.power == 0 {
                 chip.tear_page(from..to, step * 256 / 4096);
             }
@@ -188,6 +198,7 @@ impl<const WORD: usize, const READ: usize> NorFlash for Nor<WORD, READ> {
         assert!(start.is_multiple_of(WORD) && bytes.len().is_multiple_of(WORD), "whole words");
         let _ = chip.bytes.get(start..start + bytes.len()).ok_or(Dead)?;
         for (at, word) in (start..).step_by(WORD).zip(bytes.chunks(WORD)) {
+            chip.place();
             if chip.power < WORD {
                 chip.power = 0;
                 chip.tear(at, word);
