@@ -131,8 +131,16 @@ fn a_gate_is_provisioned_anew_only_with_somebody_beside_it() {
     }
     b.inputs.presence = true;
     assert_eq!(b.ask(holder("a"), drive(0, 1, 60_000, &[1])), None);
+    for request in other.requests().take(7) {
+        assert_eq!(b.ask(Role::Operator, request), Some(Reason::Busy), "it may take more than one store");
+    }
+    b.at(60_000);
     let mut recorded = vec![];
     for request in other.requests() {
+        if let Request::Provision { .. } = request {
+            assert_eq!(b.ask(holder("a"), drive(0, 1, 60_000, &[1])), None);
+            assert_eq!(b.pins()[0], 1);
+        }
         let challenge = b.challenge(Role::Operator);
         let frame = b.seal(Role::Operator, Some(challenge), request);
         assert_eq!(b.send(Role::Operator, frame.clone()).unwrap().reply, Reply::Provisioned);

@@ -91,6 +91,10 @@ impl Gate {
         }
         let challenge = self.fresh(asked, None, self.staged.used)?;
         self.not_busy(asked.now, None)?;
+        // The first piece tidies up after an earlier attempt, and that is more than one store.
+        if !matches!(change, Change::Gate(..)) && !self.is_safe() {
+            return Err(Reason::Busy.into());
+        }
         if self.life == Life::Gate && !self.inputs.presence {
             return Err(Reason::Presence.into());
         }
