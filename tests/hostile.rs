@@ -286,7 +286,7 @@ fn a_burst_of_commands_after_an_emergency_stop_does_nothing_and_neither_does_it_
 fn a_host_that_has_the_line_to_itself_and_never_reads_holds_up_the_answers_and_nothing_else() {
     runtime().unwrap().block_on(async {
         let folder = tempfile::tempdir().unwrap();
-        let elf = Image::Gate.build(workspace::root()).unwrap();
+        let elf = Image::Gate.build(workspace::root(), xtask::board::Board::Mps2).unwrap();
         let flash = folder.path().join("gate.flash");
         let Gate { mut board, mut line, keys } =
             Gate::boot(&elf, &flash, Image::Gate, LATENESS, &Sides::default()).await.unwrap();

@@ -1,5 +1,6 @@
 //! `cargo xtask soak`: the full counts of what `cargo xtask test` samples. It takes more than an hour.
 
+use crate::board::Board;
 use crate::ledger::Ledger;
 use crate::step::Step;
 use crate::{setup, workspace};
@@ -26,7 +27,7 @@ const RUNS: [(&str, &str, &[&str]); 10] = [
 /// Runs each of them to its end; a failure does not stop the others.
 pub fn run(root: &Path) -> Result<()> {
     setup::ensure(setup::FIRMWARE)?;
-    setup::ensure(setup::EMULATOR)?;
+    setup::ensure(Board::Mps2.emulator())?;
     let mut ledger = Ledger::default();
     for (name, package, arguments) in RUNS {
         let mut cargo = workspace::cargo(root);
