@@ -121,6 +121,8 @@ impl Emulator {
         let serial = opened(&mut child, &mut said, async || bridge::connect(&socket("serial")).await).await?;
         let mut emulator = Self { kind, child, serial: Some(serial), monitor, _sockets: sockets };
         emulator.prompt().await?; // its greeting
+        // Answered once the emulator has run up to now: a slow one has then done with the board's own start.
+        emulator.pins().await?;
         Ok(emulator)
     }
 

@@ -17,8 +17,8 @@ use tokio::net::{TcpListener, UnixStream};
 /// How long a gate may take from its first instruction to its first answer.
 const FIRST_ANSWER: Duration = Duration::from_secs(20);
 
-/// How long one question may stay unanswered before another is tried.
-const ONE_ANSWER: Duration = Duration::from_secs(1);
+/// How long one question may stay unanswered before another is tried: longer than an emulator takes for a start.
+const ONE_ANSWER: Duration = Duration::from_secs(3);
 
 /// L of the gate that `cargo xtask gate` provisions.
 pub const LATENESS: Duration = Duration::from_millis(5);

@@ -22,6 +22,8 @@ const FLASH_BEGIN = 2 * 1024 * 1024 - FLASH_LENGTH;
 const FLASH = 0x1000_0000;
 /** The GPIOs (`src/board.rs`). */
 const [OUTPUTS, CONTACTS, INHIBIT, PRESENCE, LAMP] = [2, 8, 14, 15, 25];
+/** `b .` */
+const STAY_HERE = 0xe7fe;
 /** How many outputs there are. */
 export const OUTPUT_COUNT = 6;
 /** What a contact behind an output does. */
@@ -148,7 +150,13 @@ export class Board {
           const next = clock.nextAlarm ? clock.nanosToNextAlarm : Infinity;
           clock.tick(Math.min(next, until - clock.nanos));
         } else {
+          const [before, pending] = [core.PC, core.pendingInterrupts];
           clock.tick(core.executeInstruction() * cycle);
+          // A branch to itself: nothing happens until something else does. (Executed, it would cost the host ten times the
+          // time that it lasts.)
+          if (core.PC === before && this.#stays(before) && core.pendingInterrupts === pending) {
+            clock.tick(Math.max(0, Math.min(clock.nextAlarm ? clock.nanosToNextAlarm : Infinity, until - clock.nanos)));
+          }
           if (this.#blocked > 0) {
             const blocked = this.#blocked;
             this.#blocked = 0;
@@ -159,6 +167,11 @@ export class Board {
       if (this.#reset !== null) this.#restart(this.#reset);
     }
     this.#drain();
+  }
+
+  /** @param {number} pc its lowest bit says nothing */
+  #stays(pc) {
+    return this.chip.readUint16((pc & ~1) >>> 0) === STAY_HERE;
   }
 
   /** @param {"watchdog" | "firmware" | "processor" | "pin"} why */
@@ -201,6 +214,8 @@ export class Board {
 
     const watchdog = /** @type {any} */ (chip.peripherals[0x40058]);
     watchdog.onWatchdogTrigger = () => {
+      // Its alarm would come again at once, for ever.
+      watchdog.alarm.enable = false;
       // REASON: 1 the timer, 2 the firmware's own wish.
       this.#reset = watchdog.reason === 2 ? "firmware" : "watchdog";
     };

@@ -59,14 +59,21 @@ impl ReadNorFlash for Flash {
     async fn read(&mut self, offset: u32, bytes: &mut [u8]) -> Result<(), Error> {
         within(offset, bytes.len())?;
         let mut at = offset as usize;
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            let word = word(at);
-            let from = &word[at % BUS..];
-            let (now, later) = rest.split_at_mut(from.len().min(rest.len()));
-            now.copy_from_slice(&from[..now.len()]);
-            at += now.len();
-            rest = later;
+        // Byte by byte up to the first whole word, a word at a time, and byte by byte again: a boot reads a few times all
+        // that there is.
+        let (head, rest) = bytes.split_at_mut((at.next_multiple_of(BUS) - at).min(bytes.len()));
+        let (words, tail) = rest.as_chunks_mut::<BUS>();
+        for byte in head {
+            *byte = word(at)[at % BUS];
+            at += 1;
+        }
+        for bytes in words {
+            *bytes = word(at);
+            at += BUS;
+        }
+        for byte in tail {
+            *byte = word(at)[at % BUS];
+            at += 1;
         }
         Ok(())
     }
