@@ -1,6 +1,6 @@
 //! The emulated board's other sides: the front panel, and the log.
 
-use fencegate_tests::{EmulatedGate, Said};
+use fencegate_tests::{EmulatedGate, Said, board};
 use serde_json::json;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -58,7 +58,7 @@ fn the_log_is_on_standard_error_and_shows_no_key() {
     let mut gate = command.arg("--log").stderr(Stdio::piped()).process_group(0).spawn().unwrap();
     let mut lines = BufReader::new(gate.stderr.take().unwrap()).lines().map(Result::unwrap);
     let boots = lines.by_ref().find(|line| line.contains("boots")).unwrap();
-    assert!(boots.contains("INFO fencegate-mps2 "), "{boots}");
+    assert!(boots.contains(&format!("INFO fencegate-{} ", board().name())), "{boots}");
     let mut ready = String::new();
     BufReader::new(gate.stdout.take().unwrap()).read_line(&mut ready).unwrap();
     let words: Vec<_> = ready.trim_end().split(' ').collect();

@@ -178,7 +178,7 @@ fn a_gate_does_nothing_under_millions_of_frames() {
     let floor = Remembered::Mark(GrantRecord::floor(Epoch(0), 0));
     let memory = Memory { boots: 1, restless: 1, storable: true, mended: 0, marks: [floor; 2].into_iter().collect() };
     let now = Instant::from_micros(1_000);
-    let board = Board { outputs: 2, worst_store: Duration::from_millis(20) };
+    let board = Board { outputs: 2, worst_store: Duration::from_millis(20), drops: false };
     let mut gate = Gate::new(provisioning, &memory, board, now);
     let challenge = Some(challenged(&mut gate, now));
     let (epoch, token) = (Epoch(0), Token::new(33).unwrap());

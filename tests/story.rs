@@ -1,11 +1,11 @@
 //! The story, played by `cargo xtask demo`: its exit status says whether anything deviated, and the output pin in it is
 //! read from the emulated hardware.
 
-use fencegate_tests::{Said, xtask};
+use fencegate_tests::{Said, board, xtask};
 
 #[test]
 fn a_late_command_meets_the_fence() {
-    let said = Said::by(xtask().args(["demo"]));
+    let said = Said::by(xtask().args(["demo", "--board", board().name()]));
     assert_eq!(said.status, 0, "{said:?}");
     let refused = "refused, stale: the gate has seen epoch 0 token 34, held by b";
     assert_eq!(said.out.matches(refused).count(), 2, "before the power cut and after it:\n{}", said.out);
@@ -20,7 +20,7 @@ fn a_late_command_meets_the_fence() {
 
 #[test]
 fn without_the_check_it_lands() {
-    let said = Said::by(xtask().args(["demo", "--fencing", "off"]));
+    let said = Said::by(xtask().args(["demo", "--board", board().name(), "--fencing", "off"]));
     assert_eq!(said.status, 0, "{said:?}");
     assert!(said.out.contains("landed on the work of a higher token"), "{}", said.out);
 }

@@ -390,6 +390,6 @@ impl World {
 fn boot(provisioning: &Provisioning, boots: u32, mark: GrantRecord) -> Gate {
     let marks = [Remembered::Mark(mark)].into_iter().collect();
     let memory = Memory { boots, restless: 1, storable: true, mended: 0, marks };
-    let board = Board { outputs: 1, worst_store: Duration::from_micros(WORST_STORE) };
+    let board = Board { outputs: 1, worst_store: Duration::from_micros(WORST_STORE), drops: false };
     Gate::new(provisioning.clone(), &memory, board, at(0))
 }

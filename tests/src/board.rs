@@ -1,5 +1,6 @@
 //! The emulated board from outside: the emulator's monitor, and a debugger.
 
+use crate::board;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -62,8 +63,8 @@ impl Monitor {
     /// # Panics
     /// Where it does not show them.
     pub fn outputs(&mut self) -> u32 {
-        // "000000004002f004: 0x00000001"
-        let answer = self.ask("xp /1wx 0x4002f004");
+        // "outputs: 0x00000001"
+        let answer = self.ask(board().pins());
         let value = answer.lines().rev().find_map(|line| line.split_once(": 0x")).map(|(_, value)| value.trim());
         u32::from_str_radix(value.unwrap_or_else(|| panic!("{answer:?}")), 16).unwrap()
     }
@@ -86,7 +87,7 @@ impl Monitor {
     fn prompt(&mut self) -> String {
         let mut answer = Vec::new();
         let mut byte = [0];
-        while !answer.ends_with(b"(qemu) ") {
+        while !answer.ends_with(board().prompt().as_bytes()) {
             self.stream.read_exact(&mut byte).expect("the monitor answers");
             answer.extend(byte);
         }
@@ -96,7 +97,7 @@ impl Monitor {
 
 /// A debugger on the board, which stands still, its clocks too, from the debugger's coming to its leaving.
 #[derive(Debug)]
-pub struct Debugger {
+pub(crate) struct Debugger {
     stream: UnixStream,
     came: Instant,
 }
@@ -111,19 +112,13 @@ impl Debugger {
     }
 
     /// Writes memory, code among it.
-    ///
-    /// # Panics
-    /// Where the emulator does not.
-    pub fn write(&mut self, address: u64, bytes: &[u8]) {
+    pub(crate) fn write(&mut self, address: u64, bytes: &[u8]) {
         let hex = bytes.iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"));
         assert_eq!(self.ask(&format!("M{address:x},{:x}:{hex}", bytes.len())), "OK");
     }
 
     /// Lets the board go on; for how long it stood still at the most.
-    ///
-    /// # Panics
-    /// Where the emulator does not.
-    pub fn leave(mut self) -> Duration {
+    pub(crate) fn leave(mut self) -> Duration {
         assert_eq!(self.ask("D"), "OK");
         self.came.elapsed()
     }

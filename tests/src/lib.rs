@@ -5,7 +5,8 @@ mod board;
 mod host;
 mod random;
 
-pub use board::{Contact, Debugger, Monitor};
+use board::Debugger;
+pub use board::{Contact, Monitor};
 pub use host::{Host, drive};
 pub use random::{Random, is_soak, seed};
 
@@ -20,6 +21,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
+use xtask::board::Board;
+use xtask::uf2;
 
 /// How long a gate may take to be ready, its firmware built already.
 const READY: Duration = Duration::from_mins(1);
@@ -31,6 +34,15 @@ const READY: Duration = Duration::from_mins(1);
 pub fn cases() -> Vec<Value> {
     let file = xtask::workspace::root().join("tests/cases/calculator.json");
     serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap()
+}
+
+/// The board under test: `FENCEGATE_BOARD` names it, and without that it is the MPS2.
+///
+/// # Panics
+/// Where there is no board of that name.
+pub fn board() -> Board {
+    let Ok(name) = std::env::var("FENCEGATE_BOARD") else { return Board::Mps2 };
+    Board::named(&name).unwrap_or_else(|| panic!("FENCEGATE_BOARD: there is no board {name}"))
 }
 
 /// A program of this workspace, built if it is not up to date.
@@ -137,7 +149,7 @@ impl EmulatedGate {
     /// The command that starts a gate from `flash`, on any free port.
     pub fn command(flash: &Path) -> Command {
         let mut command = xtask();
-        command.args(["gate", "--board", "mps2", "--listen", "127.0.0.1:0", "--flash"]).arg(flash);
+        command.args(["gate", "--board", board().name(), "--listen", "127.0.0.1:0", "--flash"]).arg(flash);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         command
     }
@@ -187,6 +199,33 @@ impl EmulatedGate {
         std::fs::read_to_string(self.folder.path().join("gate.said")).unwrap()
     }
 
+    /// Whether its firmware has given up: a panic, or a fault of the processor.
+    ///
+    /// # Panics
+    /// Where what it has said cannot be read.
+    pub fn gave_up(&self) -> bool {
+        self.noise().contains(&format!("fencegate-{}:", board().name()))
+    }
+
+    /// Overwrites code of the running board, until its next reset; for how long it stood still at the most.
+    ///
+    /// # Panics
+    /// Where the emulator does not.
+    pub fn overwrite(&self, address: u64, code: &[u8]) -> Duration {
+        match board() {
+            Board::Mps2 => {
+                let mut debugger = self.debugger();
+                debugger.write(address, code);
+                debugger.leave()
+            }
+            Board::Rp2040 => {
+                let hex = code.iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"));
+                self.monitor().ask(&format!("poke {address:x} {hex}"));
+                Duration::ZERO
+            }
+        }
+    }
+
     /// The emulator's monitor, for one at a time.
     ///
     /// # Panics
@@ -196,10 +235,7 @@ impl EmulatedGate {
     }
 
     /// A debugger, which holds the board up as long as it is there.
-    ///
-    /// # Panics
-    /// Where it cannot get in.
-    pub fn debugger(&self) -> Debugger {
+    fn debugger(&self) -> Debugger {
         Debugger::at(&mut self.monitor(), &self.folder.path().join("gate.debugger"))
     }
 
@@ -320,15 +356,36 @@ impl BlankBoard {
     /// # Panics
     /// Where the emulator does not start.
     pub fn new() -> Self {
-        let elf = xtask::firmware::build(xtask::workspace::root(), "mps2").unwrap();
+        let root = xtask::workspace::root();
+        let elf = xtask::firmware::build(root, board().name()).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let child = Command::new("qemu-system-arm")
-            .args(["-machine", "mps2-an385", "-display", "none", "-monitor", "none"])
-            .args(["-serial", &format!("tcp:{free},server=on,wait=off")])
-            .args(["-semihosting-config", "enable=on,target=native,arg=fencegate,arg=board.flash"])
-            .arg("-kernel")
-            .arg(elf)
+        let mut emulator = match board() {
+            Board::Mps2 => {
+                let mut qemu = Command::new("qemu-system-arm");
+                qemu.args(["-machine", "mps2-an385", "-display", "none", "-monitor", "none"])
+                    .args(["-serial", &format!("tcp:{free},server=on,wait=off")])
+                    .args(["-semihosting-config", "enable=on,target=native,arg=fencegate,arg=board.flash"])
+                    .arg("-kernel")
+                    .arg(elf);
+                qemu
+            }
+            Board::Rp2040 => {
+                let image = uf2::of_elf(&std::fs::read(elf).unwrap(), uf2::RP2040).unwrap();
+                std::fs::write(folder.path().join("gate.uf2"), image).unwrap();
+                let mut node = Command::new("node");
+                node.arg(root.join("embedded/firmware/rp2040/emulator/run.js")).args([
+                    "--image",
+                    "gate.uf2",
+                    "--flash",
+                    "board.flash",
+                    "--serial",
+                    &free.to_string(),
+                ]);
+                node
+            }
+        };
+        let child = emulator
             .current_dir(folder.path())
             .stdin(Stdio::null())
             .stdout(Stdio::null())

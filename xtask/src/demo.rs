@@ -8,7 +8,8 @@ mod holder;
 mod stage;
 mod timeline;
 
-use crate::gate::{Image, runtime};
+use crate::board::Board;
+use crate::gate::{Image, Powering, runtime};
 use crate::{setup, workspace};
 use anyhow::{Result, ensure};
 use fencegate_host::fencegate::{Duration, Plan};
@@ -26,26 +27,28 @@ const SOON: Span = Span::from_secs(1);
 const TTL: Span = Span::from_millis(TTL_MS as u64);
 
 /// Plays the story, with the check or, in the demonstration image, without. Fails if anything deviates.
-pub fn run(root: &Path, fencing: bool) -> Result<()> {
+pub fn run(root: &Path, board: Board, fencing: bool) -> Result<()> {
     setup::ensure(setup::FIRMWARE)?;
-    setup::ensure(setup::EMULATOR)?;
+    setup::ensure(board.emulator())?;
     let image = if fencing { Image::Gate } else { Image::Demonstration };
-    let elf = image.build(root)?;
+    let elf = image.build(root, board)?;
     let folder = tempfile::Builder::new().prefix("demo-").tempdir_in(workspace::target_dir(root)?)?;
-    let deviations = runtime()?.block_on(play(&elf, &folder.path().join("demo.flash"), image))?;
+    let deviations =
+        runtime()?.block_on(play(&Powering { board, elf: &elf, flash: &folder.path().join("demo.flash"), image }))?;
     ensure!(deviations == 0, "the story deviated {deviations} times: see above");
     Ok(())
 }
 
 /// Plays it; how often it deviated.
-async fn play(elf: &Path, flash: &Path, image: Image) -> Result<u32> {
+async fn play(powering: &Powering<'_>) -> Result<u32> {
+    let Powering { flash, image, .. } = *powering;
     let fenced = image == Image::Gate;
     let mut t = Timeline::new(fenced);
     let mut ledger = Ledger::default();
     let window = Plan::for_ttl(Duration::from_millis(TTL_MS)).drift(holder::DRIFT).plan()?.window;
     let window = Span::from(window);
 
-    let mut gate = Powered::boot(elf, flash, image).await?;
+    let mut gate = Powered::boot(powering).await?;
     t.tell(Actor::Gate, gate.pin(), "boots, provisioned and safe: nobody has spoken yet");
     t.check(!gate.pin().high, "the output is safe at boot");
     let mut a = Holder::start("a", &gate, flash, image)?;
@@ -111,7 +114,7 @@ async fn play(elf: &Path, flash: &Path, image: Image) -> Result<u32> {
     t.check(cut != "refused stale 0 34 b", "B was not refused");
     (a, b) = {
         drop((a, b));
-        gate = Powered::boot(elf, flash, image).await?;
+        gate = Powered::boot(powering).await?;
         (Holder::start("a", &gate, flash, image)?, Holder::start("b", &gate, flash, image)?)
     };
     t.tell(Actor::Gate, gate.pin(), "boots from the same flash, safe");

@@ -1,6 +1,7 @@
-//! A board in its emulator: QEMU, with the serial line on a socket, the flash in a file and the pins to look at.
+//! A board in its emulator, with the serial line on a socket, the flash in a file and the pins to look at.
 
-use crate::setup;
+use crate::board::Board;
+use crate::{setup, uf2, workspace};
 use anyhow::{Context, Result, bail, ensure};
 use fencegate_host::bridge;
 use std::convert::Infallible;
@@ -17,11 +18,8 @@ use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 use tokio::time::{sleep, timeout};
 
-/// Bytes of the board's flash (`embedded/firmware/mps2/src/flash.rs`).
+/// Bytes of a board's flash, as far as it is the gate's (`src/flash.rs` of each).
 pub const FLASH_LEN: u64 = 128 * 1024;
-
-/// The register that holds the output pins (SCC `CFG1`; `embedded/firmware/mps2/src/outputs.rs`).
-const PINS: &str = "xp /1wx 0x4002f004";
 
 /// How long the emulator may take to open its sockets, or to answer its monitor.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -45,21 +43,30 @@ impl FromStr for Socket {
 }
 
 impl Socket {
-    /// The emulator's option for it.
+    /// The name of a socket in the file system for an emulator that runs in another folder.
+    fn file(path: &Path) -> Result<String> {
+        // The emulator removes whatever is there.
+        let taken = fs::symlink_metadata(path).is_ok_and(|there| !there.file_type().is_socket());
+        ensure!(!taken, "{} is a file of something else: name another for the socket", path.display());
+        let path = std::path::absolute(path)?;
+        Ok(path.to_str().context("a socket's name is no Unicode")?.to_owned())
+    }
+
+    /// QEMU's option for it.
     fn option(&self) -> Result<String> {
         let place = match self {
             Self::Tcp(address) => format!("tcp:{address}"),
-            Self::File(path) => {
-                // The emulator removes whatever is there.
-                let taken = fs::symlink_metadata(path).is_ok_and(|there| !there.file_type().is_socket());
-                ensure!(!taken, "{} is a file of something else: name another for the socket", path.display());
-                // It runs in another folder.
-                let path = std::path::absolute(path)?;
-                let path = path.to_str().context("a socket's name is no Unicode")?;
-                format!("unix:{}", path.replace(',', ",,"))
-            }
+            Self::File(path) => format!("unix:{}", Self::file(path)?.replace(',', ",,")),
         };
         Ok(format!("{place},server=on,wait=off"))
+    }
+
+    /// The option of `embedded/firmware/rp2040/emulator/run.js` for it.
+    fn place(&self) -> Result<String> {
+        match self {
+            Self::Tcp(address) => Ok(address.to_string()),
+            Self::File(path) => Self::file(path),
+        }
     }
 }
 
@@ -80,6 +87,7 @@ const DYING: Duration = Duration::from_secs(2);
 /// A running board. Dropping it is a power cut.
 #[derive(Debug)]
 pub struct Emulator {
+    kind: Board,
     child: Child,
     serial: Option<UnixStream>,
     monitor: UnixStream,
@@ -88,39 +96,33 @@ pub struct Emulator {
 }
 
 impl Emulator {
-    /// Boots the image `elf` with its flash in the file `flash`, which is made if it does not exist.
-    pub async fn boot(elf: &Path, flash: &Path, sides: &Sides) -> Result<Self> {
+    /// Boots the image `elf` of a board with its flash in the file `flash`, which is made if it does not exist.
+    pub async fn boot(kind: Board, elf: &Path, flash: &Path, sides: &Sides) -> Result<Self> {
         let sockets = tempfile::Builder::new().prefix("fencegate-").tempdir()?;
         let socket = |name: &str| sockets.path().join(name);
-        let (folder, name) = place(flash)?;
-        let mut qemu = qemu();
-        qemu.args(["-machine", "mps2-an385", "-display", "none"])
-            .args(["-serial", &format!("unix:{},server=on,wait=off", socket("serial").display())])
-            .args(["-monitor", &format!("unix:{},server=on,wait=off", socket("monitor").display())]);
-        // The second serial line is UART 1.
-        for (option, side) in [("-serial", &sides.panel), ("-monitor", &sides.monitor)] {
-            if let Some(side) = side {
-                qemu.args([option, &side.option()?]);
-            }
-        }
-        qemu.args(["-semihosting-config", &format!("enable=on,target=native,arg=fencegate,arg=\"{name}\"")])
-            .arg("-kernel")
-            .arg(elf)
-            .current_dir(folder)
+        let place = place(flash)?;
+        let mut emulator = match kind {
+            Board::Mps2 => qemu(elf, &place, sockets.path(), sides)?,
+            Board::Rp2040 => rp2040js(elf, &place, sockets.path(), sides)?,
+        };
+        emulator
+            .current_dir(place.folder)
             // The emulator never reads it, and holds the lock for as long as it runs.
             .stdin(lock(flash)?)
             .stdout(if sides.log { Stdio::piped() } else { Stdio::null() })
             .stderr(Stdio::piped())
             .kill_on_drop(true);
-        let mut child = qemu.spawn().context("starting qemu-system-arm (`cargo xtask setup` installs it)")?;
+        let mut child = emulator.spawn().context("starting the emulator (`cargo xtask setup` installs it)")?;
         let mut said = Some(pass_on(&mut child)?);
         if let Some(log) = child.stdout.take() {
             crate::log::start(elf, log.into_owned_fd()?.into())?;
         }
         let monitor = opened(&mut child, &mut said, async || UnixStream::connect(socket("monitor")).await).await?;
         let serial = opened(&mut child, &mut said, async || bridge::connect(&socket("serial")).await).await?;
-        let mut emulator = Self { child, serial: Some(serial), monitor, _sockets: sockets };
+        let mut emulator = Self { kind, child, serial: Some(serial), monitor, _sockets: sockets };
         emulator.prompt().await?; // its greeting
+        // Answered once the emulator has run up to now: a slow one has then done with the board's own start.
+        emulator.pins().await?;
         Ok(emulator)
     }
 
@@ -131,8 +133,8 @@ impl Emulator {
 
     /// The output pins as the emulated hardware has them: bit n is output n.
     pub async fn pins(&mut self) -> Result<u32> {
-        let answer = self.ask(PINS).await?;
-        // "000000004002f004: 0x00000001"
+        let answer = self.ask(self.kind.pins()).await?;
+        // "outputs: 0x00000001"
         let value = answer.lines().rev().find_map(|line| line.split_once(": 0x")).map(|(_, value)| value.trim());
         let value = value.with_context(|| format!("the emulator's monitor did not show the pins: {answer:?}"))?;
         Ok(u32::from_str_radix(value, 16)?)
@@ -159,7 +161,7 @@ impl Emulator {
     async fn prompt(&mut self) -> Result<String> {
         let read = async {
             let mut answer = Vec::new();
-            while !answer.ends_with(b"(qemu) ") {
+            while !answer.ends_with(self.kind.prompt().as_bytes()) {
                 let byte = self.monitor.read_u8().await.context("the emulator's monitor closed")?;
                 answer.push(byte);
             }
@@ -181,17 +183,58 @@ pub fn truncated(flash: &Path) -> Option<String> {
     })
 }
 
-/// The emulator's command, ended by the system when this process ends, however it does, where the system can do that.
-fn qemu() -> Command {
-    const QEMU: &str = "qemu-system-arm";
+/// An emulator's command, ended by the system when this process ends, however it does, where the system can do that.
+fn emulator(program: &str) -> Command {
     match setup::find_program("setpriv") {
         Some(setpriv) => {
             let mut command = Command::new(setpriv);
-            command.args(["--pdeathsig", "KILL", QEMU]);
+            command.args(["--pdeathsig", "KILL", program]);
             command
         }
-        None => Command::new(QEMU),
+        None => Command::new(program),
     }
+}
+
+/// QEMU with an MPS2.
+fn qemu(elf: &Path, flash: &Place, sockets: &Path, sides: &Sides) -> Result<Command> {
+    let Place { name, .. } = flash;
+    ensure!(
+        !name.contains(['"', ',', '\\']),
+        "flash: the file name {name} has a character that the emulator cannot take"
+    );
+    let socket = |name: &str| format!("unix:{},server=on,wait=off", sockets.join(name).display());
+    let mut qemu = emulator("qemu-system-arm");
+    qemu.args(["-machine", "mps2-an385", "-display", "none"]);
+    qemu.args(["-serial", &socket("serial"), "-monitor", &socket("monitor")]);
+    // The second serial line is UART 1.
+    for (option, side) in [("-serial", &sides.panel), ("-monitor", &sides.monitor)] {
+        if let Some(side) = side {
+            qemu.args([option, &side.option()?]);
+        }
+    }
+    qemu.args(["-semihosting-config", &format!("enable=on,target=native,arg=fencegate,arg=\"{name}\"")]);
+    qemu.arg("-kernel").arg(elf);
+    Ok(qemu)
+}
+
+/// rp2040js with a Pico; the image is what its boot loader would be given.
+fn rp2040js(elf: &Path, flash: &Place, sockets: &Path, sides: &Sides) -> Result<Command> {
+    let image = sockets.join("gate.uf2");
+    let elf = fs::read(elf).with_context(|| format!("reading {}", elf.display()))?;
+    fs::write(&image, uf2::of_elf(&elf, uf2::RP2040)?).with_context(|| format!("writing {}", image.display()))?;
+    let mut node = emulator("node");
+    node.arg(workspace::root().join("embedded/firmware/rp2040/emulator/run.js"));
+    node.arg("--image").arg(image).args(["--flash", &flash.name]);
+    node.arg("--serial").arg(sockets.join("serial")).arg("--monitor").arg(sockets.join("monitor"));
+    for (option, side) in [("--panel", &sides.panel), ("--monitor", &sides.monitor)] {
+        if let Some(side) = side {
+            node.args([option, &side.place()?]);
+        }
+    }
+    if sides.log {
+        node.arg("--log");
+    }
+    Ok(node)
 }
 
 /// Makes this emulator the only one with that flash: two would each undo what the other has stored.
@@ -214,17 +257,19 @@ fn lock(flash: &Path) -> Result<fs::File> {
     }
 }
 
-/// A file's folder and name; the emulator starts in the folder, since its options cannot quote every path.
-fn place(file: &Path) -> Result<(PathBuf, &str)> {
+/// Where a flash file is. The emulator starts in its folder, since options cannot quote every path.
+struct Place {
+    folder: PathBuf,
+    name: String,
+}
+
+/// A file's folder and name.
+fn place(file: &Path) -> Result<Place> {
     let name = file.file_name().and_then(|name| name.to_str());
     let name = name.with_context(|| format!("{} names no file", file.display()))?;
-    ensure!(
-        !name.contains(['"', ',', '\\']),
-        "flash: the file name {name} has a character that the emulator cannot take"
-    );
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs::create_dir_all(folder).with_context(|| format!("flash: making the folder {}", folder.display()))?;
-    Ok((folder.canonicalize()?, name))
+    Ok(Place { folder: folder.canonicalize()?, name: name.to_owned() })
 }
 
 /// Passes on what the emulator, or a firmware's last words, has to say on standard error: all but that a signal ends

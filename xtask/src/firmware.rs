@@ -1,8 +1,10 @@
 //! Building a board's firmware.
 
-use crate::{step::Step, workspace};
-use anyhow::{Context, Result};
+use crate::board::{Board, target};
+use crate::{setup, step::Step, uf2, workspace};
+use anyhow::{Context, Result, ensure};
 use serde_json::Value;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Builds the firmware that ships for `board`; the path of its ELF file.
@@ -17,7 +19,7 @@ pub fn build_with(root: &Path, board: &str, arguments: &[&str]) -> Result<PathBu
     let mut cargo = workspace::cargo(&root.join("embedded/firmware").join(board));
     cargo.args(["build", "--release", "--message-format", "json-render-diagnostics"]).args(arguments);
     // Beside those of the board's own configuration.
-    cargo.args(["--config", &workspace::same_paths(root, "thumbv7m-none-eabi")]);
+    cargo.args(["--config", &workspace::same_paths(root, target(board))]);
     let name = if arguments.is_empty() {
         format!("building the firmware for {board}")
     } else {
@@ -25,6 +27,17 @@ pub fn build_with(root: &Path, board: &str, arguments: &[&str]) -> Result<PathBu
     };
     let messages = Step::new(name, cargo).output()?;
     executable(&messages).with_context(|| format!("cargo built no program for {board}"))
+}
+
+/// Builds the firmware that ships for a board of people's own, as the file that its boot loader takes; that file.
+pub fn for_boot_loader(root: &Path, board: Board) -> Result<PathBuf> {
+    setup::ensure(setup::FIRMWARE)?;
+    ensure!(board == Board::Rp2040, "{} has no boot loader that takes files", board.name());
+    let elf = build(root, board.name())?;
+    let image = workspace::target_dir(root)?.join(format!("fencegate-{}.uf2", board.name()));
+    let elf = fs::read(&elf).with_context(|| format!("reading {}", elf.display()))?;
+    fs::write(&image, uf2::of_elf(&elf, uf2::RP2040)?).with_context(|| format!("writing {}", image.display()))?;
+    Ok(image)
 }
 
 /// The program among cargo's messages; the last one, where there are several.

@@ -1,5 +1,6 @@
 //! `cargo xtask gate`: a gate in its emulator, on a TCP port, with its flash in a file.
 
+use crate::board::Board;
 use crate::emulator::{Emulator, Sides, truncated};
 use crate::{firmware, setup, step, workspace};
 use anyhow::{Context, Result, bail, ensure};
@@ -16,8 +17,8 @@ use tokio::net::{TcpListener, UnixStream};
 /// How long a gate may take from its first instruction to its first answer.
 const FIRST_ANSWER: Duration = Duration::from_secs(20);
 
-/// How long one question may stay unanswered before another is tried.
-const ONE_ANSWER: Duration = Duration::from_secs(1);
+/// How long one question may stay unanswered before another is tried: longer than an emulator takes for a start.
+const ONE_ANSWER: Duration = Duration::from_secs(3);
 
 /// L of the gate that `cargo xtask gate` provisions.
 pub const LATENESS: Duration = Duration::from_millis(5);
@@ -40,18 +41,31 @@ impl Image {
         }
     }
 
-    /// Builds it for the board `mps2`; the path of its ELF file.
-    pub fn build(self, root: &Path) -> Result<PathBuf> {
+    /// Builds it for a board; the path of its ELF file.
+    pub fn build(self, root: &Path, board: Board) -> Result<PathBuf> {
         match self {
-            Self::Gate => firmware::build(root, "mps2"),
+            Self::Gate => firmware::build(root, board.name()),
             // In a folder of its own: two images of one name would overwrite each other.
             Self::Demonstration => {
                 let target = workspace::target_dir(root)?.join("demonstration");
                 let target = target.to_str().context("the target directory's name is no Unicode")?;
-                firmware::build_with(root, "mps2", &["--features", "demonstration", "--target-dir", target])
+                firmware::build_with(root, board.name(), &["--features", "demonstration", "--target-dir", target])
             }
         }
     }
+}
+
+/// What is to get power.
+#[derive(Clone, Copy, Debug)]
+pub struct Powering<'a> {
+    /// The board.
+    pub board: Board,
+    /// The ELF file of its firmware.
+    pub elf: &'a Path,
+    /// The file that is its flash.
+    pub flash: &'a Path,
+    /// Which image the firmware is.
+    pub image: Image,
 }
 
 /// A gate in its emulator, provisioned and answering.
@@ -73,7 +87,8 @@ pub fn key_file(flash: &Path) -> PathBuf {
 impl Gate {
     /// Boots `elf` from the flash file, which a new gate is provisioned into if it does not exist, and waits until it
     /// answers to its operator's key. `lateness` is L of a new one.
-    pub async fn boot(elf: &Path, flash: &Path, image: Image, lateness: Duration, sides: &Sides) -> Result<Self> {
+    pub async fn boot(what: &Powering<'_>, lateness: Duration, sides: &Sides) -> Result<Self> {
+        let Powering { board, elf, flash, image } = *what;
         ensure!(!flash.is_dir(), "flash: {} is a folder: name a file", flash.display());
         let key_file = key_file(flash);
         // The keys of a gate that is not ready yet: whatever cuts the first start, the next one goes on with them.
@@ -87,7 +102,7 @@ impl Gate {
         if let Some(warning) = truncated(flash) {
             step::warn(&warning);
         }
-        let mut board = Emulator::boot(elf, flash, sides).await?;
+        let mut board = Emulator::boot(board, elf, flash, sides).await?;
         let mut line = board.serial()?;
         let keys = match keys {
             // A flash file that does not exist is a new gate, whatever key file an older one has left.
@@ -201,13 +216,15 @@ fn soon() -> Result<Deadline> {
 
 /// Builds the firmware, boots it with its flash in `flash`, and lets hosts speak with it on `listen` until a signal
 /// ends it.
-pub fn run(root: &Path, listen: SocketAddr, flash: &Path, sides: &Sides) -> Result<()> {
+pub fn run(root: &Path, board: Board, listen: SocketAddr, flash: &Path, sides: &Sides) -> Result<()> {
     setup::ensure(setup::FIRMWARE)?;
-    setup::ensure(setup::EMULATOR)?;
-    let elf = Image::Gate.build(root)?;
+    setup::ensure(board.emulator())?;
+    let image = Image::Gate;
+    let elf = image.build(root, board)?;
+    let powering = Powering { board, elf: &elf, flash, image };
     runtime()?.block_on(async {
         let listener = TcpListener::bind(listen).await.with_context(|| format!("listen: {listen} cannot be used"))?;
-        let Gate { mut board, line, .. } = Gate::boot(&elf, flash, Image::Gate, LATENESS, sides).await?;
+        let Gate { mut board, line, .. } = Gate::boot(&powering, LATENESS, sides).await?;
         println!("gate ready on tcp://{} key {}", listener.local_addr()?, key_file(flash).display());
         tokio::select! {
             ended = board.ended() => ended,

@@ -10,6 +10,7 @@
 
 #[cfg(feature = "web")]
 pub mod bench;
+pub mod board;
 pub mod demo;
 pub mod emulator;
 pub mod firmware;
@@ -27,6 +28,7 @@ pub mod soak;
 pub mod step;
 #[cfg(feature = "web")]
 pub mod test;
+pub mod uf2;
 #[cfg(feature = "web")]
 mod wasm;
 #[cfg(feature = "web")]

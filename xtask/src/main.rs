@@ -7,9 +7,10 @@ use clap::{Parser, Subcommand, ValueEnum};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use xtask::board::Board;
 use xtask::emulator::{Sides, Socket};
 use xtask::ledger::Ledger;
-use xtask::{demo, gate, lint, mutants, nightly, setup, soak, step, workspace};
+use xtask::{demo, firmware, gate, lint, mutants, nightly, setup, soak, step, workspace};
 
 /// Everything around the code: each command first sets up what it needs.
 #[derive(Parser)]
@@ -47,6 +48,9 @@ enum Command {
     /// The exit status is not zero if anything deviates.
     #[command(after_help = "Example: cargo xtask demo --fencing off")]
     Demo {
+        /// The board.
+        #[arg(long, value_enum, default_value = "mps2")]
+        board: Board,
         /// With the check, or in an image that leaves it out, so that the corrupted run can be seen.
         #[arg(long, value_enum, default_value = "on")]
         fencing: Fencing,
@@ -79,6 +83,14 @@ enum Command {
         /// Shows the firmware's log on standard error, which must then be read: a log that nobody takes stops the board.
         #[arg(long)]
         log: bool,
+    },
+
+    /// Builds the firmware of a board as the file that its boot loader takes: drag it onto the board's drive.
+    #[command(after_help = "Example: cargo xtask firmware rp2040")]
+    Firmware {
+        /// The board.
+        #[arg(value_enum)]
+        board: Board,
     },
 
     /// One holder of the demonstration.
@@ -165,12 +177,6 @@ enum Bench {
     Web,
 }
 
-/// The boards that have an emulator.
-#[derive(Clone, Copy, ValueEnum)]
-enum Board {
-    Mps2,
-}
-
 fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
@@ -206,11 +212,15 @@ fn run(command: &Command) -> Result<()> {
             lint::run(root, &mut ledger)?;
             ledger.close()
         }
-        Command::Demo { fencing } => demo::run(root, matches!(fencing, Fencing::On)),
+        Command::Demo { board, fencing } => demo::run(root, *board, matches!(fencing, Fencing::On)),
+        Command::Firmware { board } => {
+            println!("{}", firmware::for_boot_loader(root, *board)?.display());
+            Ok(())
+        }
         Command::Gate { log: true, .. } if cfg!(not(feature = "log")) => again_with("log"),
-        Command::Gate { board: Board::Mps2, listen, flash, panel, monitor, log } => {
+        Command::Gate { board, listen, flash, panel, monitor, log } => {
             let sides = Sides { panel: panel.clone(), monitor: monitor.clone(), log: *log };
-            gate::run(root, *listen, flash, &sides)
+            gate::run(root, *board, *listen, flash, &sides)
         }
         Command::Soak { runs } => soak::run(root, runs),
         Command::Mutants { files } => mutants::run(root, files),

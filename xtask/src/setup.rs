@@ -2,6 +2,7 @@
 //!
 //! [`ensure`] may be called at any time: what is there already is neither touched nor downloaded.
 
+use crate::board::Board;
 use crate::step::Step;
 use crate::workspace::{self, root};
 use anyhow::{Result, bail};
@@ -74,10 +75,7 @@ pub const BARE: &[Need] = &[
 ];
 
 /// To build firmware for any board.
-pub const FIRMWARE: &[Need] = &[Need::RustTarget("thumbv7m-none-eabi")];
-
-/// To run firmware without a board.
-pub const EMULATOR: &[Need] = &[Need::AptPackage { package: "qemu-system-arm", probe: "qemu-system-arm" }];
+pub const FIRMWARE: &[Need] = &[Need::RustTarget("thumbv6m-none-eabi"), Need::RustTarget("thumbv7m-none-eabi")];
 
 /// To build the module for JavaScript, and the page around it.
 pub const WEB: &[Need] = &[Need::Node, Need::RustTarget("wasm32-unknown-unknown"), Need::NpmPackages { dir: "web" }];
@@ -103,7 +101,8 @@ pub const FUZZ: &[Need] = &[Need::Toolchain { name: "nightly", component: "rustc
 /// Everything that any command needs, but for what is outside `test` and long to build: `mutants`, `miri` and `fuzz` get
 /// their tools themselves.
 pub fn everything() -> Vec<Need> {
-    [LINT, BARE, FIRMWARE, EMULATOR, WEB, BROWSER].concat()
+    let emulators = Board::ALL.map(Board::emulator).concat();
+    [LINT, BARE, FIRMWARE, &emulators, WEB, BROWSER].concat()
 }
 
 /// Gets what is missing of `needs`.

@@ -1,5 +1,6 @@
 //! `cargo xtask soak`: the full counts of what `cargo xtask test` samples, written into the record. All of it takes hours.
 
+use crate::board::Board;
 use crate::ledger::Ledger;
 use crate::step::{Step, human};
 use crate::{record, setup, workspace};
@@ -122,7 +123,7 @@ pub fn keys() -> [&'static str; RUNS.len()] {
 /// others.
 pub fn run(root: &Path, keys: &[String]) -> Result<()> {
     setup::ensure(setup::FIRMWARE)?;
-    setup::ensure(setup::EMULATOR)?;
+    setup::ensure(Board::Mps2.emulator())?;
     let mut ledger = Ledger::default();
     for run in RUNS.iter().filter(|run| keys.is_empty() || keys.iter().any(|key| key == run.key)) {
         one(root, run, &mut ledger)?;

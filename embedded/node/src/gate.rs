@@ -331,11 +331,11 @@ impl Gate {
         self.challenger.is_fresh(challenge, now, self.config.gate.longest_window)
     }
 
-    /// No store may begin that could outlast the window of a driven channel, other than `own`, which lets go first, or
-    /// hold up one on its way to its safe state.
+    /// No store may begin that could outlast the window of a driven channel, other than `own`, which lets go first, and
+    /// those whose end needs no processor; nor hold up one on its way to its safe state.
     fn not_busy(&mut self, now: Instant, own: Option<u8>) -> Result<(), Reason> {
         let busy = (self.channels.iter().enumerate()).any(|(n, channel)| {
-            let short = channel.is_driven() && channel.left(now) <= self.board.worst_store;
+            let short = channel.is_driven() && channel.left(now) <= self.board.worst_store && !self.drops(n);
             channel.is_letting_go() || (short && Some(n) != own.map(usize::from))
         });
         self.store_wanted = if busy { Deadline::after(now, WANTED) } else { None };

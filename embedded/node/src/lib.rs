@@ -22,12 +22,13 @@ pub use gate::Gate;
 pub use inputs::{Contacts, Inputs, Unwired};
 pub use memory::{Board, Memory, Remembered};
 pub use pending::{Pending, Step};
-pub use run::{Duty, Node, Output, Watchdog, run};
+pub use run::{Duty, Lamp, Node, Output, Watchdog, run};
 pub use store::{Boot, Store, StoreError};
 pub use words::Words;
 
-// What a board says of itself is in the core's units.
-pub use fencegate::Duration;
+// What a board says of itself is in the core's units, and what its lamp shows in the protocol's words.
+pub use fencegate::{Duration, Instant};
+pub use fencegate_wire::ChannelState;
 
 use fencegate_wire::{Domain, Version};
 

@@ -10,6 +10,8 @@ pub struct Board {
     pub outputs: usize,
     /// The longest that storing one entry may take, the erase of a page in each copy included.
     pub worst_store: Duration,
+    /// Whether its outputs become 0 at the end of their window by hardware alone ([`Output::DROPS`](crate::Output::DROPS)).
+    pub drops: bool,
 }
 
 /// What a board is.

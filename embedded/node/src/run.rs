@@ -1,7 +1,7 @@
 //! The task that feeds the gate: the line, the clock, the flash, the pins.
 
 use crate::boots::ThisBoot;
-use crate::{Board, Contacts, Entry, Gate, Inputs, Memory, Step, Store};
+use crate::{Board, Contacts, Entry, Gate, Inputs, Memory, Step, Store, Unwired};
 use core::convert::Infallible;
 use core::pin::{Pin, pin};
 use core::task::{Context, Poll};
@@ -16,7 +16,7 @@ use embedded_hal::pwm::SetDutyCycle;
 use embedded_io_async::{Read, Write};
 use embedded_storage_async::nor_flash::NorFlash;
 use fencegate::{Duration, Instant};
-use fencegate_wire::{Deframer, Frame, Framed, MAX_GATE_OUTPUTS};
+use fencegate_wire::{ChannelState, Deframer, Frame, Framed, MAX_GATE_OUTPUTS};
 
 /// How often an idle loop looks at the inputs, and shows the watchdog that it still runs.
 const PULSE: Duration = Duration::from_millis(100);
@@ -37,8 +37,20 @@ const BOOT: Duration = Duration::from_secs(30);
 
 /// One output of the board.
 pub trait Output {
-    /// Sets the output; for a pin, anything but 0 is high.
+    /// Whether hardware ends what [`Self::hold`] begins: at `end` the output is 0, and with an open inhibit input at once,
+    /// whatever the processor does. A store then need not wait for a longer window of another channel, and MUST not be able
+    /// to hold that hardware up: neither by the flash nor with interrupts off.
+    const DROPS: bool = false;
+
+    /// Sets the output until further notice; for a pin, anything but 0 is high.
     fn set(&mut self, value: i32);
+
+    /// Sets the output until `end` on embassy's clock at the latest; with the same `end` again it goes on. Only outputs for
+    /// which 0 is safe are held; where [`Self::DROPS`] does not hold, `end` says nothing.
+    fn hold(&mut self, value: i32, end: Instant) {
+        let _ = end;
+        self.set(value);
+    }
 }
 
 impl<P: OutputPin<Error = Infallible>> Output for P {
@@ -66,9 +78,19 @@ pub trait Watchdog {
     fn feed(&mut self, within: Duration);
 }
 
+/// A lamp that shows what the gate does.
+pub trait Lamp {
+    /// Shows it; called at least ten times a second.
+    fn show(&mut self, state: ChannelState);
+}
+
+impl Lamp for Unwired {
+    fn show(&mut self, _: ChannelState) {}
+}
+
 /// A board, as the gate sees it: a list of pins and promises. There is nothing in it about leases.
 #[derive(Debug)]
-pub struct Node<R, W, F, O, D, I, P, C, const N: usize> {
+pub struct Node<R, W, F, O, D, I, P, C, L, const N: usize> {
     /// What hosts say. A read MUST NOT lose bytes when it is dropped half-way.
     pub rx: R,
     /// What hosts hear. It may be as slow as it likes: nothing waits for it.
@@ -87,6 +109,8 @@ pub struct Node<R, W, F, O, D, I, P, C, const N: usize> {
     pub presence: P,
     /// The contacts behind the outputs, for those that were provisioned with a feedback.
     pub contacts: C,
+    /// What shows a person by the board how things stand.
+    pub lamp: L,
     /// The longest that storing one entry in both copies may take, erasing a page in each included. While something is
     /// driven, a store that takes longer than that may end in the watchdog's reset, which is safe.
     pub worst_store: Duration,
@@ -96,7 +120,7 @@ pub struct Node<R, W, F, O, D, I, P, C, const N: usize> {
 type Answers = Channel<NoopRawMutex, Frame, 2>;
 
 /// Runs the gate for ever.
-pub async fn run<R, W, F, O, D, I, P, C, const N: usize>(node: Node<R, W, F, O, D, I, P, C, N>) -> !
+pub async fn run<R, W, F, O, D, I, P, C, L, const N: usize>(node: Node<R, W, F, O, D, I, P, C, L, N>) -> !
 where
     R: Read,
     W: Write,
@@ -106,8 +130,9 @@ where
     I: InputPin<Error = Infallible>,
     P: InputPin<Error = Infallible>,
     C: Contacts,
+    L: Lamp,
 {
-    let Node { rx, mut tx, flash, outputs, watchdog, inhibit, presence, contacts, worst_store } = node;
+    let Node { rx, mut tx, flash, outputs, watchdog, inhibit, presence, contacts, lamp, worst_store } = node;
     let answers = Answers::new();
     let answer = async {
         loop {
@@ -120,29 +145,30 @@ where
         rx,
         deframer: Deframer::new(),
         store: Store::new(flash),
-        pins: Pins { outputs, watchdog, inhibit, presence, contacts, hang: hang(worst_store) },
-        board: Board { outputs: N, worst_store },
+        pins: Pins { outputs, watchdog, inhibit, presence, contacts, lamp, hang: hang(worst_store) },
+        board: Board { outputs: N, worst_store, drops: O::DROPS },
         answers: &answers,
     };
     // Pinned where they are made: they are long, and would be moved otherwise, through the stack.
     join(pin!(answer), pin!(task.run())).await.0
 }
 
-struct Task<'a, R, F, O, D, I, P, C, const N: usize> {
+struct Task<'a, R, F, O, D, I, P, C, L, const N: usize> {
     rx: R,
     deframer: Deframer,
     store: Store<F>,
-    pins: Pins<O, D, I, P, C, N>,
+    pins: Pins<O, D, I, P, C, L, N>,
     board: Board,
     answers: &'a Answers,
 }
 
-struct Pins<O, D, I, P, C, const N: usize> {
+struct Pins<O, D, I, P, C, L, const N: usize> {
     outputs: [O; N],
     watchdog: D,
     inhibit: I,
     presence: P,
     contacts: C,
+    lamp: L,
     /// What the watchdog is loaded with while nothing is driven.
     hang: Duration,
 }
@@ -153,7 +179,7 @@ enum Then {
     Restart,
 }
 
-impl<R, F, O, D, I, P, C, const N: usize> Task<'_, R, F, O, D, I, P, C, N>
+impl<R, F, O, D, I, P, C, L, const N: usize> Task<'_, R, F, O, D, I, P, C, L, N>
 where
     R: Read,
     F: NorFlash,
@@ -162,6 +188,7 @@ where
     I: InputPin<Error = Infallible>,
     P: InputPin<Error = Infallible>,
     C: Contacts,
+    L: Lamp,
 {
     async fn run(&mut self) -> ! {
         loop {
@@ -268,13 +295,14 @@ where
     }
 }
 
-impl<O, D, I, P, C, const N: usize> Pins<O, D, I, P, C, N>
+impl<O, D, I, P, C, L, const N: usize> Pins<O, D, I, P, C, L, N>
 where
     O: Output,
     D: Watchdog,
     I: InputPin<Error = Infallible>,
     P: InputPin<Error = Infallible>,
     C: Contacts,
+    L: Lamp,
 {
     /// The inputs' levels.
     fn sense(&mut self) -> Inputs {
@@ -292,14 +320,17 @@ where
         let now = now();
         let wake = gate.poll(now, self.sense());
         let values = gate.outputs().chain(core::iter::repeat(0));
-        for (output, value) in self.outputs.iter_mut().zip(values) {
-            output.set(value);
+        let ends = gate.ends().chain(core::iter::repeat(None));
+        for ((output, value), end) in self.outputs.iter_mut().zip(values).zip(ends) {
+            match end {
+                Some(end) => output.hold(value, end),
+                None => output.set(value),
+            }
         }
-        let left = gate.deadline().and_then(|end| end.since(now).ok());
         // The gate's deadline lies L before the window's end: what is late by L still ends with the window.
-        let within =
-            left.and_then(|left| left.checked_add(gate.lateness())).map_or(self.hang, |left| left.min(self.hang));
-        self.watchdog.feed(within);
+        let left = gate.hang_by().and_then(|end| end.since(now).ok());
+        self.watchdog.feed(left.map_or(self.hang, |left| left.min(self.hang)));
+        self.lamp.show(gate.shows());
         let pulse = now.checked_add(PULSE).unwrap_or(now);
         wake.map_or(pulse, |wake| wake.min(pulse))
     }

@@ -21,7 +21,7 @@ struct Blank {
 
 impl Blank {
     fn new(lost: bool) -> Self {
-        let board = Board { outputs: 4, worst_store: WORST_STORE };
+        let board = Board { outputs: 4, worst_store: WORST_STORE, drops: false };
         let gate = Gate::blank(board, lost, Instant::from_micros(0));
         Self { gate, entries: vec![], storing: Ok(()), restarted: false, nonce: 0 }
     }

@@ -354,7 +354,7 @@ fn a_flash_that_cannot_be_written_takes_no_epoch_either() {
         mended: 0,
         marks: core::iter::repeat_n(Remembered::Lost(FenceRecord::floor(Epoch(0), 0)), 3).collect(),
     };
-    let board = Board { outputs: 4, worst_store: WORST_STORE };
+    let board = Board { outputs: 4, worst_store: WORST_STORE, drops: false };
     b.gate = Gate::new(provisioning(), &memory, board, Instant::from_micros(0));
     assert_eq!(b.ask(Role::Operator, Request::Epoch { channel: 0, epoch: Epoch(1), floor: 0 }), Some(Reason::Storage));
     assert_eq!(b.ask(holder("a"), drive(0, 1, 1_000, &[1])), Some(Reason::Storage));

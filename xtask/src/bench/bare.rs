@@ -1,6 +1,7 @@
 //! The core on a microcontroller: instructions counted in an emulator, bytes of code and of RAM.
 
 use super::{shipped, table};
+use crate::board::Board;
 use crate::step::Step;
 use crate::{setup, workspace};
 use anyhow::{Context, Result, bail};
@@ -29,7 +30,7 @@ pub(super) fn program(root: &Path, name: &str, target: &str) -> Result<PathBuf> 
 /// Instructions, code and RAM.
 pub(super) fn measure(root: &Path) -> Result<String> {
     setup::ensure(setup::BARE)?;
-    setup::ensure(setup::EMULATOR)?;
+    setup::ensure(Board::Mps2.emulator())?;
     let m0 = count(&program(root, "count", M0)?, "mps2-an385")?;
     let m4 = count(&program(root, "count", M4)?, "mps2-an386")?;
 

@@ -2,8 +2,9 @@
 
 use super::bare::{Counted, M0, count, program};
 use super::table;
+use crate::board::Board;
 use crate::emulator::Sides;
-use crate::gate::{Gate, Image, LATENESS, runtime};
+use crate::gate::{Gate, Image, LATENESS, Powering, runtime};
 use crate::{setup, workspace};
 use anyhow::{Context, Result, bail, ensure};
 use fencegate_host::fencegate::{Deadline, Duration, Epoch, HolderId, Token};
@@ -26,7 +27,7 @@ const STACK: u64 = 0x4_0000;
 pub(super) fn measure(root: &Path) -> Result<String> {
     setup::ensure(setup::BARE)?;
     setup::ensure(setup::FIRMWARE)?;
-    setup::ensure(setup::EMULATOR)?;
+    setup::ensure(Board::Mps2.emulator())?;
     let m0 = count(&program(root, "gate", M0)?, "mps2-an385")?;
     let m3 = count(&program(root, "gate", M3)?, "mps2-an385")?;
     let of = |lines: &[Counted], kind: &str, name: &str| {
@@ -48,7 +49,7 @@ pub(super) fn measure(root: &Path) -> Result<String> {
     let ram = m3.iter().filter(|line| line.kind == "bytes").map(|line| [line.name.clone(), line.n.to_string()]);
     let ram = table(["bytes of RAM", "Cortex-M"], ram);
 
-    let elf = Image::Gate.build(root)?;
+    let elf = Image::Gate.build(root, Board::Mps2)?;
     let folder = tempfile::Builder::new().prefix("bench-").tempdir_in(workspace::target_dir(root)?)?;
     let (stack, trace) = runtime()?.block_on(work(&elf, folder.path()))?;
     let off = interrupts_off(&elf, &trace)?;
@@ -63,8 +64,9 @@ pub(super) fn measure(root: &Path) -> Result<String> {
 /// Has a gate do everything that a gate does; how much stack that took, and the trace of it.
 async fn work(elf: &Path, folder: &Path) -> Result<(u64, std::path::PathBuf)> {
     let sides = Sides::default();
-    let Gate { mut board, mut line, keys } =
-        Gate::boot(elf, &folder.join("bench.flash"), Image::Gate, LATENESS, &sides).await?;
+    let flash = folder.join("bench.flash");
+    let powering = Powering { board: Board::Mps2, elf, flash: &flash, image: Image::Gate };
+    let Gate { mut board, mut line, keys } = Gate::boot(&powering, LATENESS, &sides).await?;
     let holder = Role::Holder(HolderId::new("press-a#9f3c").context("a holder")?);
     let give_up = Deadline::after(clock::now(), Duration::from_secs(240)).context("the clock is at its end")?;
     let window = Duration::from_secs(50);

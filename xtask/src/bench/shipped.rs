@@ -1,6 +1,7 @@
 //! What ships, in bytes.
 
 use super::table;
+use crate::board::Board;
 use crate::gate::Image;
 use crate::{page, setup};
 use anyhow::{Context, Result};
@@ -25,15 +26,18 @@ pub(super) struct Bytes {
 /// The firmware and the module.
 pub(super) fn measure(root: &Path) -> Result<String> {
     setup::ensure(setup::FIRMWARE)?;
-    let firmware = bytes(&Image::Gate.build(root)?)?;
+    let [mps2, rp2040] = Board::ALL.map(|board| bytes(&Image::Gate.build(root, board)?));
+    let (mps2, rp2040) = (mps2?, rp2040?);
     let module = page::module(root)?.join("fencegate_bg.wasm");
     let module = fs::read(&module).with_context(|| format!("reading {}", module.display()))?;
     let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
     gzip.write_all(&module)?;
     let gzip = gzip.finish()?.len();
     let rows = [
-        ("firmware mps2, flash", firmware.flash.to_string()),
-        ("firmware mps2, static RAM", firmware.ram.to_string()),
+        ("firmware mps2, flash", mps2.flash.to_string()),
+        ("firmware mps2, static RAM", mps2.ram.to_string()),
+        ("firmware rp2040, flash", rp2040.flash.to_string()),
+        ("firmware rp2040, static RAM", rp2040.ram.to_string()),
         ("module `.wasm`, raw", module.len().to_string()),
         ("module `.wasm`, gzip -9", gzip.to_string()),
     ];

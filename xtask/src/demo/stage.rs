@@ -1,7 +1,7 @@
 //! The stage: the gate in its emulator behind a bridge, and the pin as the hardware shows it.
 
 use crate::emulator::Sides;
-use crate::gate::{Gate, Image, key_file};
+use crate::gate::{Gate, Image, Powering, key_file};
 use anyhow::{Context, Result, ensure};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -41,9 +41,9 @@ pub(super) struct Powered {
 }
 
 impl Powered {
-    /// Boots the gate from `flash`.
-    pub(super) async fn boot(elf: &Path, flash: &Path, image: Image) -> Result<Self> {
-        let Gate { mut board, line, .. } = Gate::boot(elf, flash, image, LATENESS, &Sides::default()).await?;
+    /// Boots the gate from its flash.
+    pub(super) async fn boot(powering: &Powering<'_>) -> Result<Self> {
+        let Gate { mut board, line, .. } = Gate::boot(powering, LATENESS, &Sides::default()).await?;
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let port = format!("tcp://{}", listener.local_addr()?);
         let bridge = tokio::spawn(fencegate_host::bridge::serve(listener, line));

@@ -21,7 +21,7 @@ mod watchdog;
 
 use core::pin::pin;
 
-use fencegate_node::{Duration, Node};
+use fencegate_node::{Duration, Node, Unwired};
 
 use crate::board::Board;
 
@@ -45,7 +45,7 @@ async fn gate(board: &'static mut Option<Board>) -> ! {
     let Board { rx, tx, flash, outputs, watchdog, inhibit, presence, contacts } = board;
     defmt::info!("fencegate-mps2 {=str} boots", env!("CARGO_PKG_VERSION"));
     let worst_store = WORST_STORE;
-    let node = Node { rx, tx, flash, outputs, watchdog, inhibit, presence, contacts, worst_store };
+    let node = Node { rx, tx, flash, outputs, watchdog, inhibit, presence, contacts, lamp: Unwired, worst_store };
     // Pinned where it is made: it is long, and would be moved otherwise, through the stack.
     pin!(fencegate_node::run(node)).await
 }

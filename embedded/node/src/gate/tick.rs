@@ -5,7 +5,7 @@ use crate::channel::{Channel, Wanted};
 use crate::inputs::Inputs;
 use crate::line::on_its_way;
 use fencegate::{Duration, Instant};
-use fencegate_wire::{Cause, Fault, What};
+use fencegate_wire::{Cause, ChannelState, Fault, OutputConfig, What};
 
 /// How often an output on its way to its safe value is set, and contacts and the inhibit are looked at, while it matters.
 const BEAT: Duration = Duration::from_millis(10);
@@ -111,9 +111,54 @@ impl Gate {
         channels.chain([beat]).flatten().min()
     }
 
+    /// Until when each output may have its value, in their order on the board, where the board's hardware sees to that
+    /// ([`Output::DROPS`](crate::Output::DROPS)); `None` where nothing ends, or only a processor can end it: an output whose
+    /// safe value is not 0, or that has a way to go there.
+    pub fn ends(&self) -> impl Iterator<Item = Option<Instant>> + '_ {
+        self.channels.iter().enumerate().flat_map(|(n, channel)| {
+            let end = channel.deadline().filter(|_| channel.is_driven() && self.board.drops);
+            self.config.outputs_of(n).iter().map(move |output| end.filter(|_| falls(output)))
+        })
+    }
+
+    /// Whether the end of this channel's window needs no processor.
+    pub(super) fn drops(&self, n: usize) -> bool {
+        self.board.drops && self.config.outputs_of(n).iter().all(falls)
+    }
+
+    /// By when a hang must be over; `None` where nothing is driven. It is the first channel's deadline and the lateness,
+    /// and a store more for a channel whose end needs no processor: there the reset is the second thing that ends it.
+    pub fn hang_by(&self) -> Option<Instant> {
+        let ends = self.channels.iter().enumerate().filter_map(|(n, channel)| {
+            let end = channel.deadline()?;
+            let store = if self.drops(n) { self.board.worst_store } else { Duration::ZERO };
+            let end = end.checked_add(self.lateness()).and_then(|end| end.checked_add(store));
+            Some(end.unwrap_or(Instant::from_micros(u64::MAX)))
+        });
+        ends.min()
+    }
+
+    /// What a lamp on the board shows: a fault of any channel first, then that one is driven.
+    pub fn shows(&self) -> ChannelState {
+        if self.status().fault.is_some() {
+            return ChannelState::Fault;
+        }
+        let states = self.channels.iter().map(|channel| channel.state(None).0);
+        states.fold(ChannelState::Safe, |shown, state| match (shown, state) {
+            (ChannelState::Fault, _) | (_, ChannelState::Fault) => ChannelState::Fault,
+            (ChannelState::Driven, _) | (_, ChannelState::Driven) => ChannelState::Driven,
+            (ChannelState::Safe, ChannelState::Safe) => ChannelState::Safe,
+        })
+    }
+
     /// When the first channel lets go or has its safe values; `None` where all have them. A hang ends no later than this
     /// and the lateness.
     pub fn deadline(&self) -> Option<Instant> {
         self.channels.iter().filter_map(Channel::deadline).min()
     }
+}
+
+/// Whether an output is safe once it is 0, at once.
+fn falls(output: &OutputConfig) -> bool {
+    output.safe == 0 && output.action.time().is_zero()
 }

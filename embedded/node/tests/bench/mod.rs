@@ -18,6 +18,8 @@ use std::collections::HashMap;
 pub(crate) const MS: u64 = 1_000;
 /// The longest that storing an entry takes on this bench.
 pub(crate) const WORST_STORE: Duration = Duration::from_millis(20);
+/// The board on this bench.
+const BOARD: Board = Board { outputs: 8, worst_store: WORST_STORE, drops: false };
 
 /// Three channels: one output, one output under the gate's own authority, two outputs; ε 100 ppm, L 5 ms.
 pub(crate) fn provisioning() -> Provisioning {
@@ -60,7 +62,7 @@ pub(crate) struct Bench {
     /// Every frame that was ever put onto the line towards the gate.
     pub(crate) line: Vec<Vec<u8>>,
     pub(crate) provisioning: Provisioning,
-    worst_store: Duration,
+    board: Board,
     pub(crate) boots: u32,
     nonce: u64,
     keys: RefCell<HashMap<Role, DirectionKeys>>,
@@ -82,21 +84,26 @@ impl Bench {
 
     /// A gate whose clock shows `now` microseconds when it boots.
     pub(crate) fn booted_at(now: u64, change: impl FnOnce(&mut Provisioning)) -> Self {
-        Self::made(now, WORST_STORE, change)
+        Self::made(now, BOARD, change)
     }
 
     /// A gate on a board that says of itself that storing takes at most so long.
     pub(crate) fn with_board(worst_store: Duration, change: impl FnOnce(&mut Provisioning)) -> Self {
-        Self::made(0, worst_store, change)
+        Self::made(0, Board { worst_store, ..BOARD }, change)
     }
 
-    fn made(now: u64, worst_store: Duration, change: impl FnOnce(&mut Provisioning)) -> Self {
+    /// A gate on a board whose outputs drop by themselves.
+    pub(crate) fn that_drops(worst_store: Duration, change: impl FnOnce(&mut Provisioning)) -> Self {
+        Self::made(0, Board { worst_store, drops: true, ..BOARD }, change)
+    }
+
+    fn made(now: u64, board: Board, change: impl FnOnce(&mut Provisioning)) -> Self {
         let mut provisioning = provisioning();
         change(&mut provisioning);
         assert_eq!(provisioning.check(), Ok(()));
         let floor = |c: &ChannelConfig| Remembered::Mark(GrantRecord::floor(c.epoch, c.floor));
         let marks: Vec<_> = provisioning.channels.iter().map(floor).collect();
-        let gate = Self::boot(&provisioning, worst_store, 1, &marks, now);
+        let gate = Self::boot(&provisioning, board, 1, &marks, now);
         Self {
             gate,
             now,
@@ -107,16 +114,15 @@ impl Bench {
             stores: 0,
             line: vec![],
             provisioning,
-            worst_store,
+            board,
             boots: 1,
             nonce: 0,
             keys: RefCell::default(),
         }
     }
 
-    fn boot(provisioning: &Provisioning, worst_store: Duration, boots: u32, marks: &[Remembered], now: u64) -> Gate {
+    fn boot(provisioning: &Provisioning, board: Board, boots: u32, marks: &[Remembered], now: u64) -> Gate {
         let memory = Memory { boots, restless: 1, storable: true, mended: 0, marks: marks.iter().copied().collect() };
-        let board = Board { outputs: 8, worst_store };
         Gate::new(provisioning.clone(), &memory, board, Instant::from_micros(now))
     }
 
@@ -124,7 +130,7 @@ impl Bench {
     pub(crate) fn power_cut(&mut self) {
         self.boots += 1;
         self.now = 0;
-        self.gate = Self::boot(&self.provisioning, self.worst_store, self.boots, &self.marks, 0);
+        self.gate = Self::boot(&self.provisioning, self.board, self.boots, &self.marks, 0);
     }
 
     /// The keys of a role: a host derives them once.

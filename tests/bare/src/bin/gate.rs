@@ -60,7 +60,7 @@ impl Bench {
             mended: 0,
             marks: core::iter::repeat_n(fresh, 5).collect(),
         };
-        let board = Board { outputs: 6, worst_store: Duration::from_millis(20) };
+        let board = Board { outputs: 6, worst_store: Duration::from_millis(20), drops: false };
         let gate = Gate::new(provisioning.clone(), &memory, board, Instant::from_micros(0));
         Self { gate, provisioning, now: 0, nonce: 0, ticks: 0, answer: 0 }
     }

@@ -1,0 +1,312 @@
+// The Raspberry Pi Pico with the gate's wiring, run by rp2040js 1.4.1: the unmodified image, on a clock of its own.
+//
+// It runs in Node and in a browser's worker, imports nothing of either, and knows no real time: whoever holds it says how
+// far to run. Runs are repeatable to the instruction. What is not modelled throws, and names the register.
+//
+// Of the emulator's own, these are replaced or added: the boot ROM and the flash behind it (`rom.js`), UART0 (`uart.js`),
+// the PIO's clock (`pio.js`), XIP_CTRL, ROSC and VREG (`registers.js`), the watchdog's and the processor's resets, and SEV.
+// The emulator's own `Simulator` is not used: in WFE it jumps to the next alarm, which may be 71 minutes away.
+
+import { GPIOPinState, RP2040 } from "rp2040js";
+import { Log } from "./log.js";
+import { onTheClock } from "./pio.js";
+import { Registers, XipCtrl, hex } from "./registers.js";
+import * as rom from "./rom.js";
+import { Uart } from "./uart.js";
+import * as uf2 from "./uf2.js";
+
+/** Bytes of the gate's memory, the last of the flash (`src/flash.rs`). */
+export const FLASH_LENGTH = 128 * 1024;
+/** Where it begins, in the flash. */
+const FLASH_BEGIN = 2 * 1024 * 1024 - FLASH_LENGTH;
+const FLASH = 0x1000_0000;
+/** The GPIOs (`src/board.rs`). */
+const [OUTPUTS, CONTACTS, INHIBIT, PRESENCE, LAMP] = [2, 8, 14, 15, 25];
+/** `b .` */
+const STAY_HERE = 0xe7fe;
+/** How many outputs there are. */
+export const OUTPUT_COUNT = 6;
+/** What a contact behind an output does. */
+export const CONTACT = /** @type {const} */ (["follows", "open", "closed"]);
+
+/**
+ * @typedef {object} Outside what the board is joined to
+ * @property {(byte: number) => void} sent a byte has left UART0
+ * @property {(outputs: number, nanos: number) => void} [moved] the outputs have changed: bit n is output n
+ * @property {(lit: boolean, nanos: number) => void} [lit] the LED has changed
+ * @property {(offset: number, bytes: Uint8Array) => void} [stored] cells of the gate's memory have changed; when this
+ *   returns, they must outlast whatever comes
+ * @property {(said: Uint8Array) => void} [logged] a piece of the log, as `defmt` encodes it
+ * @property {(why: 'watchdog' | 'firmware' | 'processor' | 'pin') => void} [reset] the chip has been reset
+ */
+
+/** How long the flash takes, in µs: the typical times of its data sheet (W25Q16JV, 9.6). */
+export const TYPICAL = { erase: 45_000, program: 400 };
+/** The longest. */
+export const WORST = { erase: 400_000, program: 3_000 };
+
+export class Board {
+  /** The chip. It is another after each reset. @type {RP2040} */
+  chip;
+  /** What the flash takes from now on, in µs. */
+  flashTime = TYPICAL;
+  #image;
+  #memory;
+  #outside;
+  /** @type {Uart} */
+  #uart;
+  #log = new Log();
+  /** Nanoseconds of earlier lives of the chip. */
+  #before = 0;
+  /** Nanoseconds that the instruction under way takes beyond its cycles. */
+  #blocked = 0;
+  /** @type {"watchdog" | "firmware" | "processor" | "pin" | null} */
+  #reset = null;
+  #inputs = { inhibit: false, presence: false, contacts: Array(OUTPUT_COUNT).fill(CONTACT[0]) };
+  #outputs = 0;
+
+  /**
+   * Switches the power on.
+   *
+   * @param {Uint8Array} image the firmware, as UF2
+   * @param {Uint8Array} memory what the gate's part of the flash holds: all of it, or what is left of it. Cells that are not
+   *   there read as 0 and neither an erase nor a program changes them.
+   * @param {Outside} outside
+   */
+  constructor(image, memory, outside) {
+    if (memory.length > FLASH_LENGTH) throw new Error(`the gate's memory has ${FLASH_LENGTH} bytes, not ${memory.length}`);
+    [this.#image, this.#memory, this.#outside] = [image, memory.slice(), outside];
+    this.#powerOn(null, []);
+  }
+
+  /** Nanoseconds since the power came. */
+  get nanos() {
+    return this.#before + this.chip.clock.nanos;
+  }
+
+  /** The outputs: bit n is output n. */
+  get outputs() {
+    return this.#outputs;
+  }
+
+  /** Bytes that are on the line towards the board. */
+  get backlog() {
+    return this.#uart.backlog;
+  }
+
+  /** Nanoseconds until something happens by itself: 0 while the processor is at work. */
+  get idle() {
+    const { core, clock } = this.chip;
+    return core.waiting && !core.eventRegistered && this.#reset === null ? clock.nanosToNextAlarm : 0;
+  }
+
+  /** Puts bytes onto the line: they arrive at its speed. @param {Uint8Array} bytes */
+  feed(bytes) {
+    this.#uart.feed(bytes.slice());
+  }
+
+  /** Presses the emergency stop, or pulls it out. @param {boolean} pressed */
+  inhibit(pressed) {
+    this.#inputs.inhibit = pressed;
+    this.#wire();
+  }
+
+  /** Somebody steps up to the board, or leaves. @param {boolean} there */
+  presence(there) {
+    this.#inputs.presence = there;
+    this.#wire();
+  }
+
+  /** Makes the contact behind an output do something. @param {number} output @param {typeof CONTACT[number]} what */
+  contact(output, what) {
+    this.#inputs.contacts[output] = what;
+    this.#wire();
+  }
+
+  /** Pulls the RUN pin: the whole chip is reset. */
+  pullRun() {
+    this.#reset = "pin";
+  }
+
+  /** Changes a cell of the flash behind the firmware's back, until the next reset: what a cosmic ray would do to code.
+   * @param {number} address @param {Uint8Array} bytes */
+  poke(address, bytes) {
+    this.chip.flash.set(bytes, address - FLASH);
+  }
+
+  /**
+   * Runs until `nanos` since the power came. An instruction that is under way then runs to its end, and with it what the
+   * flash takes.
+   *
+   * @param {number} nanos
+   */
+  run(nanos) {
+    while (this.#before + this.chip.clock.nanos < nanos) {
+      const { core, clock } = this.chip;
+      const until = nanos - this.#before;
+      const cycle = 1e9 / this.chip.clkSys;
+      while (clock.nanos < until && this.#reset === null) {
+        if (core.waiting) {
+          const next = clock.nextAlarm ? clock.nanosToNextAlarm : Infinity;
+          clock.tick(Math.min(next, until - clock.nanos));
+        } else {
+          const [before, pending] = [core.PC, core.pendingInterrupts];
+          clock.tick(core.executeInstruction() * cycle);
+          // A branch to itself: nothing happens until something else does. (Executed, it would cost the host ten times the
+          // time that it lasts.)
+          if (core.PC === before && this.#stays(before) && core.pendingInterrupts === pending) {
+            clock.tick(Math.max(0, Math.min(clock.nextAlarm ? clock.nanosToNextAlarm : Infinity, until - clock.nanos)));
+          }
+          if (this.#blocked > 0) {
+            const blocked = this.#blocked;
+            this.#blocked = 0;
+            clock.tick(blocked);
+          }
+        }
+      }
+      if (this.#reset !== null) this.#restart(this.#reset);
+    }
+    this.#drain();
+  }
+
+  /** @param {number} pc its lowest bit says nothing */
+  #stays(pc) {
+    return this.chip.readUint16((pc & ~1) >>> 0) === STAY_HERE;
+  }
+
+  /** @param {"watchdog" | "firmware" | "processor" | "pin"} why */
+  #restart(why) {
+    this.#drain();
+    this.#reset = null;
+    const [old, line] = [this.chip, this.#uart.takeLine()];
+    this.#before += old.clock.nanos;
+    this.#log = new Log();
+    this.#powerOn(old, line);
+    this.#outside.reset?.(why);
+  }
+
+  /** @param {RP2040 | null} old the chip before a reset: its RAM outlasts that @param {Uint8Array[]} line */
+  #powerOn(old, line) {
+    const chip = new RP2040();
+    this.chip = chip;
+    if (old) chip.sram.set(old.sram);
+    chip.logger = this.#logger();
+    rom.write(chip.bootrom);
+    uf2.load(this.#image, (address, bytes) => chip.flash.set(bytes, address - FLASH));
+    chip.flash.fill(0, FLASH_BEGIN, FLASH_BEGIN + FLASH_LENGTH);
+    chip.flash.set(this.#memory, FLASH_BEGIN);
+    chip.onBreak = (number) => {
+      rom.perform(chip, number, { erase: this.#erase, program: this.#program });
+    };
+
+    this.#uart = new Uart(chip, this.#outside.sent);
+    for (const [address, peripheral] of Object.entries({
+      0x1400_0000: new XipCtrl(chip, "XIP_CTRL"),
+      0x4003_4000: this.#uart,
+      // CTRL, FREQA, FREQB, DORMANT, DIV, PHASE: as at reset; STATUS: enabled and stable.
+      0x4006_0000: new Registers(chip, "ROSC", { 0x00: 0, 0x04: 0, 0x08: 0, 0x0c: 0, 0x10: 0, 0x14: 0, 0x18: 0x8000_1000 }),
+      // VREG: in regulation, 1.1 V; BOD; CHIP_RESET.
+      0x4006_4000: new Registers(chip, "VREG", { 0x00: 0x10b1, 0x04: 0x91, 0x08: 0x100 }),
+    })) {
+      chip.peripherals[(Number(address) >>> 14) << 2] = peripheral;
+    }
+    for (const pio of chip.pio) onTheClock(chip, pio);
+
+    const watchdog = /** @type {any} */ (chip.peripherals[0x40058]);
+    watchdog.onWatchdogTrigger = () => {
+      // Its alarm would come again at once, for ever.
+      watchdog.alarm.enable = false;
+      // REASON: 1 the timer, 2 the firmware's own wish.
+      this.#reset = watchdog.reason === 2 ? "firmware" : "watchdog";
+    };
+    if (old) watchdog.reason = /** @type {any} */ (old.peripherals[0x40058]).reason;
+    const ppb = chip.ppb.writeUint32.bind(chip.ppb);
+    chip.ppb.writeUint32 = (offset, value) => {
+      // AIRCR with its key: SYSRESETREQ. The chip would keep its peripherals; here all begins anew.
+      if (offset === 0xd0c && value >>> 16 === 0x05fa && value & 4) this.#reset = "processor";
+      else ppb(offset, value);
+    };
+
+    for (let pin = 0; pin < OUTPUT_COUNT; pin++) chip.gpio[OUTPUTS + pin].addListener(() => this.#look());
+    chip.gpio[LAMP].addListener((value) => this.#outside.lit?.(value === GPIOPinState.High, this.nanos));
+    this.#look();
+    this.#wire();
+    // The second stage of the boot lies at the flash's begin; without a return address it goes on into the image.
+    chip.core.PC = FLASH;
+    chip.core.LR = 0;
+    // Where the boot ROM leaves the stack: at the end of RAM.
+    chip.core.SP = 0x2004_2000;
+    for (const bytes of line) this.#uart.feed(bytes);
+  }
+
+  /** What the emulator finds fault with throws: it goes on as if nothing were. SEV it only mentions. */
+  #logger() {
+    const wrong = (/** @type {string} */ name, /** @type {string} */ message) => {
+      const pc = this.chip.core.PC;
+      throw new Error(`${name}: ${message} (near ${hex(pc)})`);
+    };
+    return {
+      debug() {},
+      info: (/** @type {string} */ _, /** @type {string} */ message) => {
+        if (message === "SEV") this.chip.core.eventRegistered = true;
+      },
+      warn: wrong,
+      error: wrong,
+    };
+  }
+
+  #look() {
+    let outputs = 0;
+    for (let pin = 0; pin < OUTPUT_COUNT; pin++) {
+      if (this.chip.gpio[OUTPUTS + pin].value === GPIOPinState.High) outputs |= 1 << pin;
+    }
+    if (outputs !== this.#outputs) {
+      this.#outputs = outputs;
+      this.#outside.moved?.(outputs, this.nanos);
+      this.#wire();
+    }
+  }
+
+  /** Sets the inputs as their contacts have them: those of the stop and behind the outputs pull to ground. */
+  #wire() {
+    const set = (/** @type {number} */ pin, /** @type {boolean} */ level) => {
+      if (this.chip.gpio[pin].rawInputValue !== level) this.chip.gpio[pin].setInputValue(level);
+    };
+    set(INHIBIT, this.#inputs.inhibit);
+    set(PRESENCE, this.#inputs.presence);
+    this.#inputs.contacts.forEach((contact, output) => {
+      const closed = contact === "follows" ? (this.#outputs >> output) & 1 : contact === "closed";
+      set(CONTACTS + output, !closed);
+    });
+  }
+
+  #erase = (/** @type {number} */ offset) => {
+    this.#blocked += this.flashTime.erase * 1000;
+    this.#cells(offset, 4096, () => 0xff);
+  };
+
+  #program = (/** @type {number} */ offset, /** @type {Uint8Array} */ bytes) => {
+    this.#blocked += this.flashTime.program * 1000;
+    this.#cells(offset, bytes.length, (cell, n) => cell & bytes[n]);
+  };
+
+  /**
+   * Changes cells of the gate's memory.
+   *
+   * @param {number} offset in the flash @param {number} length
+   * @param {(cell: number, n: number) => number} change
+   */
+  #cells(offset, length, change) {
+    const at = offset - FLASH_BEGIN;
+    if (at < 0 || at + length > FLASH_LENGTH) throw new Error(`flash: ${hex(offset)} is not the gate's to change`);
+    const there = this.#memory.subarray(at, at + length);
+    there.forEach((cell, n) => (there[n] = change(cell, n)));
+    this.chip.flash.set(there, offset);
+    if (there.length > 0) this.#outside.stored?.(at, there);
+  }
+
+  #drain() {
+    const said = this.#log.take(this.chip.sramView);
+    if (said.length > 0) this.#outside.logged?.(said);
+  }
+}

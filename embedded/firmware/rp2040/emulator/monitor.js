@@ -1,0 +1,74 @@
+// The monitor: pins, time and faults of the emulated board, a line for a line, each answer ended by the prompt.
+//
+// | command | answer |
+// |---|---|
+// | `pins` | `outputs: 0x00000001` |
+// | `time` | `nanos: 1234567`, since the power came |
+// | `edges` | each change of the outputs since this was last asked: `nanos: 0x00000001`, a line each |
+// | `erase MS` | from now on the flash takes so long for a sector |
+// | `poke ADDRESS BYTES` | changes code, until the next reset; both in hexadecimal |
+// | `system_reset` | pulls the RUN pin |
+
+const PROMPT = "(rp2040) ";
+/** How many edges are kept. */
+const KEPT = 10_000;
+
+const hex = (/** @type {number} */ n) => `0x${n.toString(16).padStart(8, "0")}`;
+
+export class Monitor {
+  #board;
+  #catchUp;
+  /** @type {string[]} */
+  #edges = [];
+
+  /** @param {import("./board.js").Board} board @param {() => void} catchUp runs the board up to now */
+  constructor(board, catchUp) {
+    [this.#board, this.#catchUp] = [board, catchUp];
+  }
+
+  /** The outputs have changed. @param {number} outputs @param {number} nanos */
+  moved(outputs, nanos) {
+    if (this.#edges.length < KEPT) this.#edges.push(`${Math.round(nanos)}: ${hex(outputs)}`);
+  }
+
+  /** @param {import("node:net").Socket} socket @param {() => void} turn lets the board go on */
+  open(socket, turn) {
+    let line = "";
+    socket.write(PROMPT);
+    socket.on("data", (bytes) => {
+      line += bytes.toString("latin1");
+      for (let end = line.indexOf("\n"); end >= 0; end = line.indexOf("\n")) {
+        const command = line.slice(0, end).trim();
+        line = line.slice(end + 1);
+        this.#catchUp();
+        socket.write(`${this.#do(command)}\n${PROMPT}`);
+      }
+      turn();
+    });
+  }
+
+  /** @param {string} command */
+  #do(command) {
+    const board = this.#board;
+    const [word, ...rest] = command.split(/\s+/);
+    switch (word) {
+      case "pins":
+        return `outputs: ${hex(board.outputs)}`;
+      case "time":
+        return `nanos: ${Math.round(board.nanos)}`;
+      case "edges":
+        return this.#edges.splice(0).join("\n");
+      case "erase":
+        board.flashTime = { ...board.flashTime, erase: Number(rest[0]) * 1_000 };
+        return "";
+      case "poke":
+        board.poke(Number.parseInt(rest[0], 16), Buffer.from(rest[1], "hex"));
+        return "";
+      case "system_reset":
+        board.pullRun();
+        return "";
+      default:
+        return `${command}: no such command`;
+    }
+  }
+}

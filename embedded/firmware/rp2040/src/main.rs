@@ -1,0 +1,54 @@
+//! Fencing gate firmware for the Raspberry Pi Pico, and any board with an RP2040 and 2 MiB of flash.
+//!
+//! Every line in this crate is about the board; the gate itself is `fencegate-node`.
+
+#![no_std]
+#![no_main]
+#![deny(unsafe_op_in_unsafe_fn)]
+#![warn(clippy::undocumented_unsafe_blocks, missing_docs)]
+
+mod board;
+mod flash;
+mod inputs;
+mod lamp;
+mod last_words;
+mod outputs;
+mod watchdog;
+
+use core::pin::pin;
+
+use defmt_rtt as _;
+use embassy_executor::Executor;
+use fencegate_node::{Duration, Node};
+use static_cell::StaticCell;
+
+use crate::board::Board;
+
+/// The longest that storing a record takes. Of the Pico's flash (Winbond W25Q16JV, data sheet of 2019, 9.6): a sector's
+/// erase takes 400 ms at most, a page's program 3 ms. There are two copies, each erases a sector at most, and a sector
+/// that is left behind has some 30 records to move.
+const WORST_STORE: Duration = Duration::from_millis(1_000);
+
+// Microseconds since reset.
+defmt::timestamp!("{=u64:us}", embassy_time::Instant::now().as_micros());
+
+#[cortex_m_rt::entry]
+fn main() -> ! {
+    static BOARD: StaticCell<Option<Board>> = StaticCell::new();
+    static EXECUTOR: StaticCell<Executor> = StaticCell::new();
+    // By reference: a future that is made with little is made in place, and not on the stack.
+    let board = BOARD.init(Some(Board::take()));
+    EXECUTOR.init(Executor::new()).run(|spawner| spawner.spawn(gate(board).expect("there is one such task")))
+}
+
+/// The gate on this board.
+#[embassy_executor::task]
+async fn gate(board: &'static mut Option<Board>) -> ! {
+    let board = board.take().expect("the board is there");
+    let Board { rx, tx, flash, outputs, watchdog, inhibit, presence, contacts, lamp } = board;
+    defmt::info!("fencegate-rp2040 {=str} boots", env!("CARGO_PKG_VERSION"));
+    let worst_store = WORST_STORE;
+    let node = Node { rx, tx, flash, outputs, watchdog, inhibit, presence, contacts, lamp, worst_store };
+    // Pinned where it is made: it is long, and would be moved otherwise, through the stack.
+    pin!(fencegate_node::run(node)).await
+}
