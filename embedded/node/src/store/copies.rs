@@ -169,6 +169,7 @@ impl<F: NorFlash> Store<F> {
         let census = whole.census();
         let mut salvaged = 0_u8;
         for key in Key::all().filter(|key| matches!(key.kind(), Kind::Boots | Kind::Mark) && census.has(*key)) {
+            self.logs.highest(copy.other(), key).await?;
             self.logs.highest(copy, key).await?;
             self.logs.fetch(copy.other(), key).await;
             let (here, there) = (self.logs.slot(copy).value(), self.logs.slot(copy.other()).value());

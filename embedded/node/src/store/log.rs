@@ -2,7 +2,7 @@
 
 use core::cmp::Ordering;
 use core::ops::Range;
-use crc::{Digest, NoTable};
+use crc::{Algorithm, CRC_32_ISCSI, Crc, Digest, NoTable};
 use embedded_storage_async::nor_flash::NorFlash;
 use sequential_storage::cache::key_pointers::ArrayKeyPointers;
 use sequential_storage::cache::{Cache, Uncached};
@@ -13,6 +13,20 @@ use super::record::{CHECK, Key, VALUE, is_sound, longest};
 
 /// Bytes of the longest key and value, rounded up to the longest word.
 const BUFFER: usize = (1 + VALUE).next_multiple_of(32);
+
+/// The check value that the log puts around a key and its value: Castagnoli's polynomial with a beginning of its own. It
+/// is in the log's layout, which `store/tests/golden.rs` keeps.
+const LOG_CHECK: Crc<u32, NoTable> =
+    Crc::<u32, NoTable>::new(&Algorithm { init: 0xeeee_eeee_u32.reverse_bits(), ..CRC_32_ISCSI });
+
+/// What stands before `data` in the log: never 0, which means removed, nor does it begin as an erased word does.
+pub(super) const fn log_check(data: &[u8]) -> u32 {
+    match LOG_CHECK.checksum(data) {
+        0 => 1,
+        check if matches!(check & 0xff, 0 | 0xff) => check ^ 1,
+        check => check,
+    }
+}
 
 /// How many keys' places are kept while records are moved: those of an ordinary gate.
 const LOOKED_UP: usize = 24;
@@ -243,7 +257,11 @@ impl<F: NorFlash> Logs<F> {
     }
 
     /// Looks at every word of a copy for records under `key` that are whole by themselves, whatever the log makes of their
-    /// pages, and puts the highest into the copy's slot.
+    /// pages, and puts the highest into the copy's slot. Whole is what the log's check value says, which has the key in it:
+    /// an erase that was cut off may have made another key of it.
+    ///
+    /// # Errors
+    /// Where one is of a later firmware's format, which may be higher than all that can be read here.
     pub(super) async fn highest(&mut self, copy: Copy, key: Key) -> Result<(), StoreError> {
         (self.slot_mut(copy).len, self.slot_mut(copy).damaged) = (0, false);
         let header = 8_usize.next_multiple_of(Self::WORD);
@@ -251,8 +269,10 @@ impl<F: NorFlash> Logs<F> {
             let page = usize::try_from(page).map_err(|_| StoreError::Flash)?;
             let end = page + F::ERASE_SIZE - Self::WORD;
             for at in (page + Self::WORD..end - header).step_by(Self::WORD) {
-                let (len, number) = match self.read(at, header + Self::WORD).await? {
-                    head @ [_, _, _, _, low, high, ..] => (u16::from_le_bytes([*low, *high]), head.get(header)),
+                let (check, len, number) = match self.read(at, header + Self::WORD).await? {
+                    head @ [a, b, c, d, low, high, ..] => {
+                        (u32::from_le_bytes([*a, *b, *c, *d]), u16::from_le_bytes([*low, *high]), head.get(header))
+                    }
                     _ => return Err(StoreError::Flash),
                 };
                 let (len, ours) = (usize::from(len), number == Some(&key.number()));
@@ -260,10 +280,16 @@ impl<F: NorFlash> Logs<F> {
                 if !ours || len > 1 + VALUE || padded > BUFFER || at + header + padded > end {
                     continue;
                 }
-                let _ = self.read(at + header, padded).await?;
+                let data = self.read(at + header, padded).await?.get(..len).unwrap_or_default();
+                if log_check(data) != check {
+                    continue;
+                }
                 let Self { a, b, buffer, .. } = self;
                 let slot = if copy == Copy::A { a } else { b };
                 let value = buffer.get(1..len).unwrap_or_default();
+                if is_sound(value) && !key.is(value) {
+                    return Err(StoreError::Flash);
+                }
                 if key.is(value) && (slot.len == 0 || key.order(value, slot.value()) == Some(Ordering::Greater)) {
                     slot.fill(|bytes| {
                         bytes.get_mut(..value.len()).map(|b| b.copy_from_slice(value)).map(|()| value.len())

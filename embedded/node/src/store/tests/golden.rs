@@ -61,6 +61,7 @@ fn the_flash_begins_with_these_bytes() {
     let begins = "0000000022689971070031f5020100be23c258002c0659b001005bf0000000004f5773f013004dea";
     assert_eq!(hex(&flash.bytes[..40]), begins);
     assert_eq!(hex(&flash.bytes[half..half + 40]), begins);
+    assert_eq!(hex(&log::log_check(&flash.bytes[12..19]).to_le_bytes()), "22689971");
 }
 
 #[test]

@@ -163,3 +163,43 @@ fn a_flash_that_fails_and_goes_on_brings_nothing_down() {
     hard_lives::<Nor<8>>(false, 3);
     hard_lives::<Nor<32>>(false, 3);
 }
+
+/// A later firmware has stored a mark that this one cannot read, and a page's markers read either way: what this one can
+/// read is older, and is not made the fence again.
+#[test]
+fn after_a_downgrade_no_older_mark_comes_back() {
+    let mut random = Random(seed());
+    let mut store = open::<Nor<4>>(gate::<Nor<4>>());
+    let _ = block_on(store.boot());
+    put(&mut store, 0, mark(10)).unwrap();
+    store.logs.a.fill(|bytes| encode(&Mark::Stands(mark(50)), bytes)).unwrap();
+    let mut later = store.logs.a.value().to_vec();
+    let body = later.len() - 4;
+    later[0] = record::FORMAT + 1;
+    let check = record::CHECK.checksum(&later[..body]).to_le_bytes();
+    later[body..].copy_from_slice(&check);
+    for copy in Copy::BOTH {
+        let write = |bytes: &mut [u8]| bytes.get_mut(..later.len()).map(|bytes| bytes.copy_from_slice(&later));
+        store.logs.a.fill(|bytes| write(bytes).map(|()| later.len())).unwrap();
+        block_on(store.logs.append(Copy::A, copy, Key::mark(0).unwrap())).unwrap();
+    }
+    let flash = chip(store);
+    for page in 0..flash.erases.len() {
+        for marker in [page * 4096, page * 4096 + 4092] {
+            for _ in 0..lives(8) {
+                let mut torn = flash.clone();
+                torn.any_weak = true;
+                torn.weak[marker..marker + 4].fill(0xff);
+                let (board, after) = boot::<Nor<4>>(Chip { noise: random.next(), ..torn });
+                let (again, _) = boot::<Nor<4>>(Chip { noise: random.next(), ..after });
+                for board in [board, again] {
+                    match board {
+                        Boot::Gate(_, memory) => assert_eq!(trusted(&memory, 0), None, "page {page}"),
+                        Boot::Lost => {}
+                        Boot::Blank => panic!("a blank board"),
+                    }
+                }
+            }
+        }
+    }
+}
