@@ -35,6 +35,10 @@ const FEATURES: [&str; 6] = [
     "--enable-sign-ext",
 ];
 
+/// What holds of this module beyond what `wasm-opt` may assume of any: its memory begins as zeroes, and the lowest
+/// kibibyte of it is the far end of the stack.
+const HOLDS: [&str; 2] = ["--zero-filled-memory", "--low-memory-unused"];
+
 /// Where the page's development dependencies have `wasm-opt` once `npm ci` has run in `web/`.
 pub(crate) fn wasm_opt(root: &Path) -> Option<PathBuf> {
     Some(root.join("web/node_modules/binaryen/bin/wasm-opt")).filter(|script| script.is_file())
@@ -85,7 +89,7 @@ fn bind(compiled: &Path, pkg: &Path) -> anyhow::Result<()> {
 }
 
 fn optimise(script: &Path, wasm: &Path) -> anyhow::Result<()> {
-    run(Command::new("node").arg(script).arg("-Oz").args(FEATURES).arg(wasm).arg("-o").arg(wasm))
+    run(Command::new("node").arg(script).arg("-Oz").args(HOLDS).arg("-Oz").args(FEATURES).arg(wasm).arg("-o").arg(wasm))
 }
 
 /// Adds what npm needs: `package.json`, the README and the licences.
