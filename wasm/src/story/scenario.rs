@@ -159,7 +159,7 @@ impl Scenario {
             ],
         )?;
         let expires = fields.flag("expires")?.unwrap_or(true);
-        let rtt = fields.duration("rtt_us")?;
+        let rtt = fields.required("rtt_us").map(Duration::from_micros)?;
         let mut plan = Plan::for_ttl(if expires { fields.ttl()? } else { FOR_EVER });
         plan = plan.drift(fields.drift()?).round_trip(rtt).poll(fields.duration("poll_us")?);
         let workers = list(&fields, "workers", worker)?;
