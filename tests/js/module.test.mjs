@@ -466,7 +466,7 @@ describe("the package", () => {
     RedlockInput: [redlock, { ttl_us: 9, elapsed_us: 0, nodes: 1, granted: 1 }],
     QuorumInput: [quorum, { nodes: 1 }],
     ChainInput: [chain, { parts_us: [1] }],
-    Scenario: [tell, pause],
+    Scenario: [tell, { ...pause, happenings: [] }],
     StoryWorker: [inside("workers"), { name: "a", job: [] }],
     StoryWrite: [inside("writes"), { holder: "z", token: 1 }],
     Happening: [inside("happenings"), { what: "freeze", who: pause.workers[0].name, write: 1 }],
