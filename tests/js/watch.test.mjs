@@ -151,6 +151,25 @@ describe("the pause", AT_ONCE, () => {
     );
   }
 
+  story("is cut off, and said to be, where more happens than can be shown", "#watch?watch.story=pause", async (page) => {
+    assert.equal(await page.locator("#cut").count(), 0);
+    const took = await page.evaluate(async () => {
+      const begin = performance.now();
+      for (const [id, value] of [["delay", "0s"], ["ttl", "160ms"]]) {
+        const input = document.getElementById(id);
+        input.value = value;
+        input.dispatchEvent(new Event("input", { bubbles: true }));
+      }
+      await new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)));
+      return performance.now() - begin;
+    });
+    assert.match(await page.locator("#cut").textContent(), /told up to [\d.]+\ss/);
+    const told = await page.locator("#log li").count();
+    assert.ok(told > 300 && told <= 600, `${told} events`);
+    assert.ok(took < 700, `${took} ms`);
+    await assertNothingStrange(page);
+  });
+
   story("is saved as JSON, SVG and PNG", "#watch?watch.story=pause&watch.fencing=off", async (page) => {
     const { events } = tell({ ...scenarios.find(({ name }) => name === "pause").scenario, fencing: false });
     assert.deepEqual(JSON.parse((await saved(page, "JSON")).content).events, events);

@@ -1,13 +1,12 @@
 // Watch it happen.
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { duration, typedDuration } from "../model/format";
+import { duration, MILLISECOND, typedDuration, whole } from "../model/format";
 import { big } from "../model/module";
 import type { Problems } from "../model/question";
 import type { WatchState } from "../state/state";
 import { WATCH } from "../state/state";
-import { Copy, save, toJson } from "../ui/copy";
-import { pngFile, svgFile } from "../ui/export";
+import { Copy, Exports, toJson } from "../ui/copy";
 import { DRIFTS, Field, SHORT_TIMES, TIMES } from "../ui/field";
 import { More } from "../ui/more";
 import { say } from "../ui/say";
@@ -178,7 +177,6 @@ function Stage({ tale, state, put, title }: StageProps) {
     if (event && !playing) say(`${duration(big(event.at_us))}: ${event.who} ${event.words}`, 300);
   }, [n, playing]);
   if (!frame || !end) return null;
-  const svg = () => host.current?.querySelector<SVGSVGElement>("svg.timeline") ?? undefined;
   return (
     <>
       <section class={`answer story ${corrupted > 0n ? "breaks" : "holds"}`} aria-labelledby="story-title">
@@ -211,6 +209,12 @@ function Stage({ tale, state, put, title }: StageProps) {
           </p>
         </div>
       </section>
+      {!tale.whole && (
+        <p class="strange" id="cut">
+          More happens than can be shown: the story is told up to {duration(tale.until)}. A longer TTL or a longer delay makes it a
+          calmer one.
+        </p>
+      )}
       <figure ref={host} class="drawn">
         <Timeline tale={tale} at={at} />
         <div class="transport" role="group" aria-label="Time">
@@ -249,7 +253,7 @@ function Stage({ tale, state, put, title }: StageProps) {
             value={Number(at)}
             onInput={(event) => (setPlaying(false), go(BigInt(event.currentTarget.valueAsNumber)))}
           />
-          <output id="now">{duration(at - (at % 1_000n))}</output>
+          <output id="now">{duration(whole(at, MILLISECOND))}</output>
           <select aria-label="Speed" value={String(speed)} onChange={(event) => setSpeed(Number(event.currentTarget.value))}>
             {SPEEDS.map((times) => (
               <option key={times} value={String(times)}>
@@ -295,7 +299,7 @@ function Stage({ tale, state, put, title }: StageProps) {
             <tbody>
               {frame.state.ledger.map((entry, row) => (
                 <tr key={row} class={entry.verdict}>
-                  <td>{duration(big(entry.at_us) - (big(entry.at_us) % 1_000n))}</td>
+                  <td>{duration(whole(big(entry.at_us), MILLISECOND))}</td>
                   <td>{entry.who}</td>
                   <td>{entry.epoch ? `${entry.epoch}·${entry.token}` : `${entry.token}`}</td>
                   <td>{entry.text}</td>
@@ -323,7 +327,7 @@ function Stage({ tale, state, put, title }: StageProps) {
                 ({ event }, row) =>
                   event && (
                     <li key={n - row} class={event.kind}>
-                      <span class="when">{duration(big(event.at_us) - (big(event.at_us) % 1_000n))}</span>{" "}
+                      <span class="when">{duration(whole(big(event.at_us), MILLISECOND))}</span>{" "}
                       <b>{event.who === "coordinator" ? "lock service" : event.who}</b> {event.words}
                     </li>
                   ),
@@ -331,42 +335,12 @@ function Stage({ tale, state, put, title }: StageProps) {
           </ol>
         </div>
       </section>
-      <div class="actions">
-        <button
-          type="button"
-          class="small"
-          onClick={() =>
-            save(
-              "story.json",
-              new Blob([toJson({ scenario: tale.scenario, events: tale.frames.flatMap(({ event }) => event ?? []), end })], {
-                type: "application/json",
-              }),
-            )
-          }
-        >
-          JSON
-        </button>
-        <button
-          type="button"
-          class="small"
-          onClick={() => {
-            const drawn = svg();
-            if (drawn) save("story.svg", svgFile(drawn));
-          }}
-        >
-          SVG
-        </button>
-        <button
-          type="button"
-          class="small"
-          onClick={async () => {
-            const drawn = svg();
-            if (drawn) save("story.png", await pngFile(drawn));
-          }}
-        >
-          PNG
-        </button>
-      </div>
+      <Exports
+        name="story"
+        json={() => toJson({ scenario: tale.scenario, events: tale.frames.flatMap(({ event }) => event ?? []), end })}
+        within={host}
+        svg="svg.timeline"
+      />
       <section class="copies" aria-label="To take along">
         <Copy
           id="javascript"
