@@ -29,6 +29,30 @@ const BROKEN = {
   hazelcast: [{ session_ttl: "5s" }, /session-time-to-live-seconds: 300/],
 };
 
+describe("a system without a configuration to check", AT_ONCE, () => {
+  for (const { system, token, renews, notes, sources } of presets().systems.filter(({ defaults }) => !Object.keys(defaults).length)) {
+    story(`${system}: its token, what to know of it, its sources, and what to do instead`, `#check?check.system=${system}`, async (page) => {
+      assert.equal(await page.locator("#system").inputValue(), system);
+      assert.match(await page.locator("#verdict").textContent(), /Nothing to check/);
+      assert.equal(await page.locator("#check-token").textContent(), token ? "without order" : "none");
+      assert.equal(await page.locator("#check-renews").textContent(), renews ? "yes" : "no");
+      const words = await page.locator("main").innerText();
+      for (const said of [notes, token ?? "There is none"]) assert.ok(words.toLowerCase().includes(said.toLowerCase()), said);
+      assert.ok((await page.locator("#instead p").textContent()).length > 100);
+      assert.deepEqual(await page.locator(".sources li").allTextContents(), sources);
+      assert.equal(await page.locator("#findings, #command, .settings input").count(), 0, "nothing to fill in");
+      await assertNothingStrange(page);
+      await page.locator("#system").selectOption("patroni");
+      await page.locator("#verdict", { hasText: "rules hold" }).waitFor();
+    });
+  }
+
+  story("stands beside the others in the list", "#check", async (page) => {
+    const listed = await page.locator("#system option").allTextContents();
+    assert.deepEqual(listed, presets().systems.map(({ system }) => system));
+  });
+});
+
 describe("every system", AT_ONCE, () => {
   for (const { system, defaults, token, sources } of systems) {
     story(
