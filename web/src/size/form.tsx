@@ -5,17 +5,22 @@ import { drift as driftWords, duration, length, typedDrift } from "../model/form
 import { attempt, big, presets, Problem, readCount, readDrift, readDuration } from "../model/module";
 import { chain } from "fencegate";
 import type { Problems } from "../model/question";
-import type { SizeState } from "../state/state";
+import { SIZE, type SizeState } from "../state/state";
 import { Choice, COUNTS, DRIFTS, Field, SHORT_TIMES, TIMES, WORK_TIMES } from "../ui/field";
 import { More } from "../ui/more";
 import { OPENERS } from "./openers";
 
 const FOLDED = ["pause", "attempts", "lost", "poll", "granularity", "offset"] as const;
 
+const YES_OR_NO = [
+  ["yes", "yes"],
+  ["no", "no"],
+] as const;
+
 /** The fields that are on the page. */
-export const fields = ({ from }: SizeState): string[] => [
+export const fields = ({ from, renews }: SizeState): string[] => [
   ...["work", "rtt", "holder", "coordinator", "drift", "pause", "attempts", "poll"],
-  ...(from === "ttl" ? ["ttl", "offset"] : ["lost", "granularity"]),
+  ...(from === "ttl" ? ["ttl", "offset", ...(renews === "no" ? ["shortest"] : [])] : ["lost", "granularity"]),
 ];
 
 interface Props {
@@ -40,6 +45,7 @@ export function SizeForm({ state, set, problems }: Props) {
     onInput: (value: string) => put({ [id]: value }),
     problem: problems[id],
   });
+  const unrenewed = state.from === "ttl" && state.renews === "no";
   return (
     <form class="settings" aria-label="The lease" onSubmit={(event) => event.preventDefault()}>
       <Choice
@@ -57,10 +63,7 @@ export function SizeForm({ state, set, problems }: Props) {
           name="token"
           legend="Can the resource check a token?"
           value={state.token}
-          options={[
-            ["yes", "yes"],
-            ["no", "no"],
-          ]}
+          options={YES_OR_NO}
           onChange={(token) => put({ token })}
         />
       )}
@@ -68,7 +71,7 @@ export function SizeForm({ state, set, problems }: Props) {
         <p class="legend">In your words</p>
         <div class="chips">
           {OPENERS.map((opener) => (
-            <button key={opener.said} type="button" class="chip" onClick={() => (setOurs(opener.ours), put(opener.change))}>
+            <button key={opener.said} type="button" class="chip" onClick={() => (setOurs(opener.ours), put({ ...SIZE, over: state.over, ...opener.change }))}>
               {opener.said}
             </button>
           ))}
@@ -90,24 +93,34 @@ export function SizeForm({ state, set, problems }: Props) {
         onChange={(from) => put({ from })}
       />
       {state.from === "ttl" && (
-        <Field
-          {...field("ttl")}
-          label="TTL"
-          steps={TIMES}
-          hint={
-            <>
-              T, as the coordinator grants it: <code>10s</code>, <code>1m30s</code>
-            </>
-          }
-        />
+        <>
+          <Field
+            {...field("ttl")}
+            label="TTL"
+            steps={TIMES}
+            hint={
+              <>
+                T, as the coordinator grants it: <code>10s</code>, <code>1m30s</code>
+              </>
+            }
+          />
+          <Choice
+            name="renews"
+            legend="Is it renewed while the work runs?"
+            value={state.renews}
+            options={YES_OR_NO}
+            onChange={(renews) => put({ renews })}
+          />
+        </>
       )}
       <Field
         {...field("work")}
         label="Work"
         steps={WORK_TIMES}
         optional
-        hint="W, from the last check of the lease until the effect is over"
+        hint={`W, from the last check of the lease until the effect is over${unrenewed ? "; of jobs, the longest" : ""}`}
       />
+      {unrenewed && <Field {...field("shortest")} label="Shortest job" steps={WORK_TIMES} optional />}
       <Field {...field("rtt")} label="Round trip" steps={SHORT_TIMES} optional hint="d, the worst of an acquire or renew call" />
       {clocks}
       {state.from === "ttl" && (

@@ -1,7 +1,5 @@
 // What the visitor has set, as typed: everything that an address keeps.
 
-import type { System } from "fencegate";
-
 export type View = "size" | "check" | "watch";
 export const VIEWS: readonly View[] = ["size", "check", "watch"];
 
@@ -30,10 +28,14 @@ export interface SizeState {
   drive: string;
   speed: string;
   over: "drift" | "rtt";
+  /** Whether the lease is renewed while the work runs; where it is not, how short a job may be. */
+  renews: "yes" | "no";
+  shortest: string;
 }
 
 export interface CheckState {
-  system: System;
+  /** Any of the presets' systems: of some there is nothing to check, and something to say. */
+  system: string;
   drift: string;
   rtt: string;
   /** The system's own keys, where they differ from its defaults. */
@@ -82,6 +84,8 @@ export const SIZE: Readonly<SizeState> = {
   drive: "",
   speed: "",
   over: "drift",
+  renews: "yes",
+  shortest: "",
 };
 
 export const CHECK: Readonly<CheckState> = { system: "patroni", drift: "1000ppm", rtt: "5ms", values: {} };
