@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { crc32, deflateSync } from "node:zlib";
 
 const here = (path) => new URL(`public/${path}`, import.meta.url);
-export const ICONS = { "icon-192.png": 192, "icon-512.png": 512, "apple-touch-icon.png": 180 };
+export const ICONS = { "icon-192.png": 192, "icon-512.png": 512 };
 
 /** Shades from the paper to the stroke: smooth edges, and four bits a pixel. */
 const SHADES = 16;

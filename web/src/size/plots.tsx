@@ -2,7 +2,6 @@
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
-import "uplot/dist/uPlot.min.css";
 import { drift, duration, grouped } from "../model/format";
 import type { Answer } from "../model/question";
 import { Choice } from "../ui/field";
@@ -219,7 +218,7 @@ function Plot({ name, points, unit, xLabel, axes, here, series }: PlotProps) {
       {
         width,
         height: 290,
-        padding: [12, hourly ? 0 : 16, 0, 0],
+        padding: [12, hourly ? 0 : 24, 0, 0],
         legend: { show: false },
         cursor: { show: false },
         scales: {
