@@ -42,6 +42,17 @@ describe("every ready-made story", AT_ONCE, () => {
   }
 });
 
+describe("writes from outside of a story", AT_ONCE, () => {
+  story("go from their writer's lane to the resource", "#watch?watch.story=row", async (page) => {
+    const { scenario } = scenarios.find(({ name }) => name === "row");
+    const strokes = await page.locator("svg.timeline line.message.write").evaluateAll((all) => all.map((line) => line.getBBox().height));
+    assert.equal(strokes.length, scenario.writes.length);
+    // The first writer's lane is the farthest from the resource.
+    assert.equal(Math.max(...strokes), strokes[0]);
+    for (const height of strokes) assert.ok(height > 30, `${height} pixels`);
+  });
+});
+
 describe("the pause", AT_ONCE, () => {
   story("is chosen, switched and watched with a mouse", "#watch", async (page) => {
     await page.locator("#story").selectOption("ticket");

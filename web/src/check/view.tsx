@@ -218,25 +218,19 @@ function Ruled({ preset, state, set }: Props & { preset: Preset }) {
             />
           ),
         )}
-        <Field
-          id="drift"
-          label="Drift of both clocks"
-          steps={DRIFTS}
-          value={state.drift}
-          optional
-          onInput={(drift) => set({ ...state, drift })}
-          problem={problem?.field === "drift" ? problem.words : undefined}
-          hint="for the window; the rules do not need it"
-        />
-        <Field
-          id="rtt"
-          label="Round trip"
-          steps={SHORT_TIMES}
-          value={state.rtt}
-          optional
-          onInput={(rtt) => set({ ...state, rtt })}
-          problem={problem?.field === "rtt" ? problem.words : undefined}
-        />
+        {(["drift", "rtt"] as const).map((id) => (
+          <Field
+            key={id}
+            id={id}
+            label={id === "drift" ? "Drift of both clocks" : "Round trip"}
+            steps={id === "drift" ? DRIFTS : SHORT_TIMES}
+            value={state[id]}
+            optional
+            onInput={(value) => set({ ...state, [id]: value })}
+            problem={problem?.field === id ? problem.words : undefined}
+            hint={id === "drift" && "for the window; the rules do not need it"}
+          />
+        ))}
       </form>
       <div class={`results${problem ? " stale" : ""}`}>
         {problem && (

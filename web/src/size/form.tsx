@@ -45,28 +45,14 @@ export function SizeForm({ state, set, problems }: Props) {
     onInput: (value: string) => put({ [id]: value }),
     problem: problems[id],
   });
+  const choice = <K extends keyof SizeState>(id: K, legend: string, options: readonly (readonly [SizeState[K], string])[]) => (
+    <Choice name={id} legend={legend} value={state[id]} options={options} onChange={(value) => put({ [id]: value })} />
+  );
   const unrenewed = state.from === "ttl" && state.renews === "no";
   return (
     <form class="settings" aria-label="The lease" onSubmit={(event) => event.preventDefault()}>
-      <Choice
-        name="cost"
-        legend="What does a double run cost?"
-        value={state.cost}
-        options={[
-          ["wasted", "wasted work"],
-          ["broken", "broken state"],
-        ]}
-        onChange={(cost) => put({ cost })}
-      />
-      {state.cost !== "wasted" && (
-        <Choice
-          name="token"
-          legend="Can the resource check a token?"
-          value={state.token}
-          options={YES_OR_NO}
-          onChange={(token) => put({ token })}
-        />
-      )}
+      {choice("cost", "What does a double run cost?", [["wasted", "wasted work"], ["broken", "broken state"]])}
+      {state.cost !== "wasted" && choice("token", "Can the resource check a token?", YES_OR_NO)}
       <div class="field openers">
         <p class="legend">In your words</p>
         <div class="chips">
@@ -82,16 +68,7 @@ export function SizeForm({ state, set, problems }: Props) {
           </p>
         )}
       </div>
-      <Choice
-        name="from"
-        legend="Direction"
-        value={state.from}
-        options={[
-          ["ttl", "from a TTL to its window"],
-          ["work", "from the work to the least TTL"],
-        ]}
-        onChange={(from) => put({ from })}
-      />
+      {choice("from", "Direction", [["ttl", "from a TTL to its window"], ["work", "from the work to the least TTL"]])}
       {state.from === "ttl" && (
         <>
           <Field
@@ -104,13 +81,7 @@ export function SizeForm({ state, set, problems }: Props) {
               </>
             }
           />
-          <Choice
-            name="renews"
-            legend="Is it renewed while the work runs?"
-            value={state.renews}
-            options={YES_OR_NO}
-            onChange={(renews) => put({ renews })}
-          />
+          {choice("renews", "Is it renewed while the work runs?", YES_OR_NO)}
         </>
       )}
       <Field
@@ -123,18 +94,7 @@ export function SizeForm({ state, set, problems }: Props) {
       {unrenewed && <Field {...field("shortest")} label="Shortest job" steps={WORK_TIMES} optional />}
       <Field {...field("rtt")} label="Round trip" steps={SHORT_TIMES} optional hint="d, the worst of an acquire or renew call" />
       {clocks}
-      {state.from === "ttl" && (
-        <Choice
-          name="start"
-          legend="The holder starts its timer"
-          value={state.start}
-          options={[
-            ["send", "before it sends"],
-            ["grant", "at the reply"],
-          ]}
-          onChange={(start) => put({ start })}
-        />
-      )}
+      {state.from === "ttl" && choice("start", "The holder starts its timer", [["send", "before it sends"], ["grant", "at the reply"]])}
       <More
         summary="Pauses, heartbeats, polling"
         wanted={state.from === "work" || FOLDED.some((id) => problems[id] !== undefined)}

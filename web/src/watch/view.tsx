@@ -281,6 +281,12 @@ function Stage({ tale, state, put, title }: StageProps) {
           <li>
             <span class="glyph corrupted">⊗</span> corrupted
           </li>
+          <li>
+            <span class="glyph">▲</span> fence raised
+          </li>
+          <li>
+            <span class="glyph">◆</span> boot, failover, restore, epoch
+          </li>
         </ul>
       </figure>
       <section class="tables">
