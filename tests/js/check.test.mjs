@@ -9,7 +9,7 @@ import { describe } from "node:test";
 import { fileURLToPath } from "node:url";
 import { command } from "./command.mjs";
 import { check, presets, redlock } from "./module.mjs";
-import { assertNothingStrange, AT_ONCE, saved, setting } from "./page.mjs";
+import { assertNothingStrange, AT_ONCE, byHand, saved, setting } from "./page.mjs";
 
 const { story } = setting();
 const systems = presets().systems.filter(({ defaults }) => Object.keys(defaults).length);
@@ -288,7 +288,27 @@ describe("a bad entry", AT_ONCE, () => {
   }
 });
 
+describe("by hand", AT_ONCE, () => {
+  story("the sliders, by mouse and keyboard", "#check", async (page) => {
+    assert.equal(await byHand(page), 2);
+  });
+});
+
 describe("by keyboard alone", AT_ONCE, () => {
+  story("every system is reached, and its answer saved", "#check", async (page) => {
+    const all = presets().systems.map(({ system }) => system);
+    await page.locator("#system").focus();
+    await page.keyboard.press("Home");
+    for (const system of all) {
+      await page.locator("#check-title").filter({ hasText: new RegExp(`^${system}$`) }).waitFor();
+      await page.keyboard.press("ArrowDown");
+    }
+    await page.locator("#system").selectOption("patroni");
+    await page.getByRole("button", { name: "JSON" }).focus();
+    const [download] = await Promise.all([page.waitForEvent("download"), page.keyboard.press("Enter")]);
+    assert.equal(download.suggestedFilename(), "check.json");
+  });
+
   story("a system is chosen and a rule broken", "#check", async (page) => {
     await page.locator("#system").focus();
     await page.keyboard.type("kub");

@@ -212,14 +212,17 @@ describe("everybody", AT_ONCE, () => {
     }
   }
 
-  story(
-    "is shown on tablets too",
-    STATES.bounced,
-    async (page) => {
-      await page.screenshot({ path: join(SHOTS, "bounced-768-light.png"), fullPage: true });
-    },
-    { viewport: { width: 768, height: 1_024 } },
-  );
+  for (const name of ["size", "redlock", "bounced"]) {
+    story(
+      `sees all of it on a tablet: ${name}`,
+      STATES[name],
+      async (page) => {
+        assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= 768);
+        await page.screenshot({ path: join(SHOTS, `${name}-768-dark.png`), fullPage: true });
+      },
+      { colorScheme: "dark", viewport: { width: 768, height: 1_024 } },
+    );
+  }
 
   story("finds the view and the story in the title", "#size", async (page) => {
     const titles = [await page.title()];

@@ -7,7 +7,7 @@ import { open } from "./browser.mjs";
 import { command } from "./command.mjs";
 import { parseLossless } from "./lossless.mjs";
 import { chain, plan, presets, size } from "./module.mjs";
-import { assertNothingStrange, AT_ONCE, described, field, figures, repainted, saved, same, sentence, setting, settled } from "./page.mjs";
+import { assertNothingStrange, AT_ONCE, byHand, described, field, figures, repainted, saved, same, sentence, setting, settled } from "./page.mjs";
 
 const set = setting();
 const { story } = set;
@@ -536,25 +536,8 @@ describe("a bad entry", AT_ONCE, () => {
 describe("by hand", AT_ONCE, () => {
   story("every slider moves its field, by keyboard and by mouse, and the answer with it", "#size?start=send", async (page) => {
     await page.locator("details.more summary").first().click();
-    const sliders = page.locator(".settings input[type=range]");
-    const count = await sliders.count();
+    const count = await byHand(page);
     assert.ok(count >= 8, `${count} sliders`);
-    for (let at = 0; at < count; at += 1) {
-      const slider = sliders.nth(at);
-      const entry = slider.locator("xpath=preceding-sibling::input");
-      const typed = await entry.inputValue();
-      await slider.focus();
-      await page.keyboard.press("ArrowRight");
-      const stepped = await entry.inputValue();
-      assert.notEqual(stepped, typed, `slider ${at}`);
-      assert.equal(await slider.getAttribute("aria-valuetext"), stepped);
-      const { width, height } = await slider.boundingBox();
-      await slider.click({ position: { x: width / 3, y: height / 2 } });
-      const clicked = await entry.inputValue();
-      assert.notEqual(clicked, "", `slider ${at}`);
-      await assertNothingStrange(page);
-      await entry.fill(typed);
-    }
     same(await figures(page), plan(DEFAULTS));
   });
 
@@ -585,6 +568,14 @@ describe("by hand", AT_ONCE, () => {
       assert.deepEqual([ttl_us, window_us, safe], [2n ** 63n - 1n, 2n ** 63n - 1n, true]);
     },
   );
+
+  story("saves by keyboard alone", OPENED, async (page) => {
+    for (const kind of ["JSON", "SVG", "PNG"]) {
+      await page.getByRole("button", { name: kind, exact: true }).focus();
+      const [download] = await Promise.all([page.waitForEvent("download"), page.keyboard.press("Enter")]);
+      assert.equal(download.suggestedFilename(), `lease.${kind.toLowerCase()}`);
+    }
+  });
 
   story("saves the picture as SVG and PNG", OPENED, async (page) => {
     const svg = (await saved(page, "SVG")).content.toString();

@@ -2,8 +2,9 @@
 
 import assert from "node:assert/strict";
 import { describe } from "node:test";
-import { scenarios, Story } from "./module.mjs";
-import { assertNothingStrange, AT_ONCE, repainted, saved, setting } from "./page.mjs";
+import { command } from "./command.mjs";
+import { plan, scenarios, Story } from "./module.mjs";
+import { assertNothingStrange, AT_ONCE, byHand, repainted, saved, setting } from "./page.mjs";
 
 const { story } = setting();
 const FENCING = ["on", "off"];
@@ -104,6 +105,20 @@ describe("the pause", AT_ONCE, () => {
     { reducedMotion: "reduce" },
   );
 
+  story("has sliders for mouse and keyboard", "#watch?watch.story=pause", async (page) => {
+    assert.equal(await byHand(page), 4);
+  });
+
+  story("is one of many, all reached by keyboard alone", "#watch", async (page) => {
+    await page.locator("#story").focus();
+    await page.keyboard.press("Home");
+    for (const { title } of scenarios) {
+      await page.locator("h2#story-title", { hasText: title }).waitFor();
+      await assertNothingStrange(page);
+      await page.keyboard.press("ArrowDown");
+    }
+  });
+
   story("is worked by keyboard alone", "#watch?watch.story=pause", async (page) => {
     await page.locator("#story").focus();
     await page.keyboard.press("Tab");
@@ -179,6 +194,24 @@ describe("the pause", AT_ONCE, () => {
     assert.ok(told > 300 && told <= 600, `${told} events`);
     assert.ok(took < 700, `${took} ms`);
     await assertNothingStrange(page);
+  });
+
+  story("hands over its lease as a command and in Rust", "#watch?watch.story=pause&watch.ttl=12s", async (page) => {
+    const { scenario } = scenarios.find(({ name }) => name === "pause");
+    const { drift_ppb, rtt_us, poll_us } = scenario;
+    const { status, answer } = command(...(await page.locator("#plan").textContent()).split(" ").slice(1));
+    assert.equal(status, 0);
+    const { window_us } = plan({ ttl_us: 12_000_000, drift_ppb, rtt_us, poll_us });
+    assert.equal(answer.window_us, window_us);
+    assert.match(await page.locator("#rust").textContent(), new RegExp(`from_micros\\(12_000_000\\)[\\s\\S]*window ${window_us} µs`));
+    await page.locator("#story").selectOption("no-expiry");
+    assert.equal(await page.locator("#plan, #rust").count(), 0, "a lock that never expires has no plan");
+  });
+
+  story("keeps its pace in the address", "#watch?watch.pace=4", async (page) => {
+    assert.equal(await page.getByLabel("Speed").inputValue(), "4");
+    await page.getByLabel("Speed").selectOption("1");
+    await page.waitForURL(/watch\.pace=1/);
   });
 
   story("is saved as JSON, SVG and PNG", "#watch?watch.story=pause&watch.fencing=off", async (page) => {

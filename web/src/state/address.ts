@@ -5,6 +5,7 @@ import { presets } from "../model/module";
 import { READY } from "../watch/tale";
 import {
   CHECK,
+  PACES,
   SIZE,
   START,
   VIEWS,
@@ -27,6 +28,7 @@ const WORDS: Record<string, readonly string[]> = {
   over: ["drift", "rtt"],
   renews: ["yes", "no"],
   fencing: ["on", "off"],
+  pace: PACES,
   story: READY.map(({ name }) => name),
 };
 

@@ -51,9 +51,12 @@ export interface WatchState {
   delay: string;
   drift: string;
   freeze: string;
-  /** The instant that is looked at, in µs. */
+  /** The instant that is looked at, in µs, and how fast time runs. */
   at: string;
+  pace: (typeof PACES)[number];
 }
+
+export const PACES = ["1", "2", "4"] as const;
 
 export interface State {
   view: View;
@@ -101,6 +104,7 @@ export const WATCH: Readonly<WatchState> = {
   drift: "",
   freeze: "",
   at: "",
+  pace: "2",
 };
 
 export const START: State = { view: "size", size: SIZE, check: CHECK, watch: WATCH };

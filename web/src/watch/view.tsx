@@ -1,11 +1,11 @@
 // Watch it happen.
 
+import type { Whole } from "fencegate";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { duration, MILLISECOND, typedDuration, whole } from "../model/format";
+import { duration, MILLISECOND, typedDrift, typedDuration, whole } from "../model/format";
 import { big } from "../model/module";
-import type { Problems } from "../model/question";
-import type { WatchState } from "../state/state";
-import { WATCH } from "../state/state";
+import { ask, command, rust, type Problems } from "../model/question";
+import { PACES, SIZE, WATCH, type SizeState, type WatchState } from "../state/state";
 import { Copy, Exports, toJson } from "../ui/copy";
 import { DRIFTS, Field, SHORT_TIMES, TIMES } from "../ui/field";
 import { More } from "../ui/more";
@@ -131,13 +131,12 @@ interface StageProps {
   title: string;
 }
 
-const SPEEDS = [1, 2, 4];
 const STEP_MS = 900;
 
 function Stage({ tale, state, put, title }: StageProps) {
   const at = instant(state.at, tale.until);
   const [playing, setPlaying] = useState(false);
-  const [speed, setSpeed] = useState(2);
+  const speed = Number(state.pace);
   const now = useRef(at);
   now.current = at;
   const host = useRef<HTMLElement>(null);
@@ -169,6 +168,11 @@ function Stage({ tale, state, put, title }: StageProps) {
     return () => cancelAnimationFrame(handle);
   }, [playing, speed, tale]);
 
+  const [leased, planned] = useMemo(() => {
+    const typed = leaseOf(tale.scenario);
+    const answer = typed && ask(typed);
+    return [typed, answer && "plan" in answer ? answer : undefined];
+  }, [tale]);
   const end = tale.frames.at(-1)?.state;
   const corrupted = frame ? big(frame.state.corrupted) : 0n;
   const bounced = frame ? big(frame.state.bounced) : 0n;
@@ -254,9 +258,13 @@ function Stage({ tale, state, put, title }: StageProps) {
             onInput={(event) => (setPlaying(false), go(BigInt(event.currentTarget.valueAsNumber)))}
           />
           <output id="now">{duration(whole(at, MILLISECOND))}</output>
-          <select aria-label="Speed" value={String(speed)} onChange={(event) => setSpeed(Number(event.currentTarget.value))}>
-            {SPEEDS.map((times) => (
-              <option key={times} value={String(times)}>
+          <select
+            aria-label="Speed"
+            value={state.pace}
+            onChange={(event) => put({ pace: event.currentTarget.value as WatchState["pace"] })}
+          >
+            {PACES.map((times) => (
+              <option key={times} value={times}>
                 {times}×
               </option>
             ))}
@@ -353,6 +361,8 @@ function Stage({ tale, state, put, title }: StageProps) {
           title="In JavaScript"
           text={`import init, { Story } from "fencegate";\n\nawait init();\nconst story = new Story(${toJson(tale.scenario)});\nfor (let event; (event = story.step()); ) console.log(event.at_us, event.who, event.words);`}
         />
+        {leased && <Copy id="plan" title="Its lease, at the command line" text={command(leased)} />}
+        {planned && <Copy id="rust" title="Its lease, in Rust" text={rust(planned)} />}
         <Copy
           id="command"
           title="A late command against emulated firmware"
@@ -361,6 +371,14 @@ function Stage({ tale, state, put, title }: StageProps) {
       </section>
     </>
   );
+}
+
+/** What the workers plan with, as the first view asks for it; where they have a lease, and it ends. */
+function leaseOf({ ttl_us, drift_ppb, rtt_us, poll_us = 0, workers, expires }: Tale["scenario"]): SizeState | undefined {
+  if (!workers?.length || expires === false || ttl_us === undefined) return undefined;
+  const time = (us: Whole) => typedDuration(big(us));
+  const drifts = { holder: typedDrift(big(drift_ppb)), coordinator: "0ppm" };
+  return { ...SIZE, ...drifts, ttl: time(ttl_us), work: "", rtt: time(rtt_us), poll: time(poll_us) };
 }
 
 /** The frame of the instant before that of frame `n`. */
