@@ -29,19 +29,6 @@ interface Props {
 const presetOf = ({ system: name }: CheckState): Preset =>
   presets().systems.find(({ system }) => system === name) as Preset;
 
-export function CheckView({ state, set }: Props) {
-  const preset = presetOf(state);
-  if (Object.keys(preset.defaults).length) return <Ruled preset={preset} state={state} set={set} />;
-  return (
-    <div class="layout">
-      <form class="settings" aria-label="The configuration" onSubmit={(event) => event.preventDefault()}>
-        <Picker preset={preset} state={state} set={set} />
-      </form>
-      <Unruled preset={preset} />
-    </div>
-  );
-}
-
 function Picker({ preset, state, set }: Props & { preset: Preset }) {
   return (
     <div class="field">
@@ -65,9 +52,8 @@ function Picker({ preset, state, set }: Props & { preset: Preset }) {
 /** A system without a configuration to check. */
 function Unruled({ preset }: { preset: Preset }) {
   const token = tokenOf(preset, {});
-  useEffect(() => say(`${preset.system}: nothing to check.`, 700), [preset]);
   return (
-    <div class="results">
+    <>
       <section class="answer holds" aria-labelledby="check-title">
         <Headline preset={preset}>
           <p id="verdict" class="headline">
@@ -86,7 +72,7 @@ function Unruled({ preset }: { preset: Preset }) {
         </div>
       </section>
       <Sources preset={preset} />
-    </div>
+    </>
   );
 }
 
@@ -155,17 +141,20 @@ function RedlockFigures({ preset, values }: { preset: Preset; values: Values }) 
   );
 }
 
-function Ruled({ preset, state, set }: Props & { preset: Preset }) {
+export function CheckView({ state, set }: Props) {
+  const preset = presetOf(state);
+  const ruled = Object.keys(preset.defaults).length > 0;
   const values = useMemo(() => given(required(state), state.drift, state.rtt), [state]);
-  const found = useMemo(() => checked(state.system as System, values), [state.system, values]);
+  const found = useMemo(() => (ruled ? checked(state.system as System, values) : undefined), [state.system, values]);
   const last = useRef<Shown>(undefined);
-  if (!(found instanceof Problem)) last.current = { found, values, preset };
+  if (found && !(found instanceof Problem)) last.current = { found, values, preset };
   const shown = last.current?.preset.system === state.system ? last.current : undefined;
   const problem = found instanceof Problem ? found : undefined;
 
   useEffect(() => {
-    say(found instanceof Problem ? found.words : found.ok ? "Its rules hold." : "A rule is broken.", 700);
-  }, [found]);
+    const words = found instanceof Problem ? found.words : found?.ok ? "Its rules hold." : "A rule is broken.";
+    say(found ? words : `${state.system}: nothing to check.`, 700);
+  }, [found, state.system]);
 
   const keys = Object.entries(preset.defaults);
   const put = (key: string, value: string) => {
@@ -218,7 +207,7 @@ function Ruled({ preset, state, set }: Props & { preset: Preset }) {
             />
           ),
         )}
-        {(["drift", "rtt"] as const).map((id) => (
+        {ruled && (["drift", "rtt"] as const).map((id) => (
           <Field
             key={id}
             id={id}
@@ -241,7 +230,7 @@ function Ruled({ preset, state, set }: Props & { preset: Preset }) {
             last={shown !== undefined}
           />
         )}
-        {shown && <Results {...shown} state={state} />}
+        {ruled ? shown && <Results {...shown} state={state} /> : <Unruled preset={preset} />}
       </div>
       {shown && !problem && (
         <p class="strip" aria-hidden="true">
