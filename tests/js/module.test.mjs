@@ -548,6 +548,10 @@ describe("the package", () => {
   it("names no machine: what was built here could have been built anywhere", async () => {
     const wasm = await readFile(new URL("fencegate_bg.wasm", PACKAGE), "latin1");
     assert.doesNotMatch(wasm, /\/(home|root|Users|work|tmp)\//);
+    // And its imports are numbered: a hash in each would be a hundredth of all that is sent.
+    const names = wasm.match(/__wbg_\w+_[0-9a-f]{16}/g);
+    assert.ok(names.length > 10);
+    for (const name of names) assert.match(name, /_0{10,}\d+$/);
   });
 
   it("does what its README says, installed by name", async () => {

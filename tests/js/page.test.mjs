@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { pathToFileURL } from "node:url";
+import { gzipSync } from "node:zlib";
 import { ICONS, png } from "../../web/icons.mjs";
 import { open } from "./browser.mjs";
 import { PACKAGE } from "./module.mjs";
@@ -274,6 +275,15 @@ describe("everybody", AT_ONCE, () => {
 });
 
 describe("the page's surroundings", AT_ONCE, () => {
+  it("weighs no more than 130 kB as it is sent, every file by itself", async () => {
+    const files = (await readdir(DIST, { recursive: true, withFileTypes: true })).filter((entry) => entry.isFile());
+    const sizes = await Promise.all(
+      files.map(async ({ parentPath, name }) => gzipSync(await readFile(join(parentPath, name)), { level: 9 }).length),
+    );
+    const all = sizes.reduce((sum, size) => sum + size, 0);
+    assert.ok(all > 50_000 && all <= 130_000, `${all} bytes`);
+  });
+
   it("offline after the first load it opens again, whole", async (t) => {
     const { page, trouble, url, close } = await visit(t, DIST);
     await page.locator("#window_us").waitFor();

@@ -202,3 +202,16 @@ fn run(command: &mut Command) -> anyhow::Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::imports;
+
+    #[test]
+    fn what_ends_in_a_hash_is_numbered_and_nothing_else() {
+        let glue = "__wbg_new_0123456789abcdef: () => __wbg_new_0123456789abcdef, __wbg_get_fedcba9876543210(a), \
+                    __wbg_story_free, __wbg_short_0123, x__wbg_set_0123456789abcdef, __wbindgen_0123456789abcdef";
+        let found: Vec<_> = imports(glue).into_iter().collect();
+        assert_eq!(found, ["__wbg_get_fedcba9876543210", "__wbg_new_0123456789abcdef"]);
+    }
+}
