@@ -61,7 +61,7 @@ export function verdicts(answer: Answer, typed: SizeState): Verdict[] {
     add(
       "good",
       "A lost renewal is ridden through",
-      `${grouped(big(plan.misses_before_cancel))} in a row may go unanswered before the work in hand is cancelled.`,
+      `${plan.misses_before_cancel === 1 ? "One" : `${grouped(big(plan.misses_before_cancel))} in a row`} may go unanswered before the work in hand is cancelled.`,
     );
   }
   if (answer.attempts < 3n) {
