@@ -1,16 +1,14 @@
-// Offline: everything that the page consists of is kept at the first visit, and answered from there. What is built
-// fills in the version and the files; a new build has a new version, and the old one's files go.
+// Offline: everything that the page consists of is kept at the first visit, and answered from there, always from one
+// build. What is built fills in the version and the files. A new build is fetched whole beside the old one, and takes
+// over where no page of the old one is open any more: when the last of them is closed, or loaded anew.
 
 const CACHE = `fencegate-${"VERSION"}`;
 const FILES = ["FILES"];
 
 addEventListener("install", (event) => {
-  event.waitUntil(
-    caches
-      .open(CACHE)
-      .then((cache) => cache.addAll(FILES))
-      .then(() => skipWaiting()),
-  );
+  // Past the browser's own cache: what it has of an address may be another build's.
+  const fresh = FILES.map((file) => new Request(file, { cache: "reload" }));
+  event.waitUntil(caches.open(CACHE).then((cache) => cache.addAll(fresh)));
 });
 
 addEventListener("activate", (event) => {
@@ -19,11 +17,23 @@ addEventListener("activate", (event) => {
   event.waitUntil(clear.then(() => clients.claim()));
 });
 
+addEventListener("message", ({ data }) => {
+  if (data === "take over") skipWaiting();
+});
+
+async function answer(request) {
+  if (request.mode === "navigate" && registration.waiting && (await clients.matchAll()).length < 2) {
+    registration.waiting.postMessage("take over");
+    // An empty page, without an icon to ask for, that is loaded anew at once: then the new build answers.
+    return new Response('<link rel="icon" href="data:,">', { headers: { "content-type": "text/html", refresh: "0" } });
+  }
+  // The page is kept under its folder, and asked for by its file's name too.
+  const cache = await caches.open(CACHE);
+  const kept = await cache.match(request.url.replace(/\/index\.html(?=[?#]|$)/, "/"), { ignoreSearch: true });
+  return kept ?? fetch(request);
+}
+
 addEventListener("fetch", (event) => {
   if (event.request.method !== "GET" || new URL(event.request.url).origin !== location.origin) return;
-  // The page is kept under its folder, and asked for by its file's name too.
-  const kept = caches
-    .open(CACHE)
-    .then((cache) => cache.match(event.request.url.replace(/\/index\.html(?=[?#]|$)/, "/"), { ignoreSearch: true }));
-  event.respondWith(kept.then((answer) => answer ?? fetch(event.request)));
+  event.respondWith(answer(event.request));
 });

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vite";
 
@@ -19,7 +19,7 @@ const contentSecurityPolicy = {
 };
 
 /** What lies in public/ and is part of the page offline. */
-const PUBLIC = ["favicon.svg", "icon.svg", "manifest.webmanifest"];
+const PUBLIC = readdirSync(here("public")).sort();
 
 /** Writes the service worker, with the names of everything that was built and a version that follows from them. */
 const serviceWorker = {
@@ -33,6 +33,7 @@ const serviceWorker = {
     for (const [name, content] of [...built, ...kept]) hash.update(name).update(content);
     const files = ["./", ...[...built, ...kept].map(([name]) => `./${name}`).filter((name) => name !== "./index.html")];
     const source = readFileSync(here("sw.js"), "utf8")
+      .replace(/^ *\/\/.*\n/gm, "")
       .replace('"VERSION"', JSON.stringify(hash.digest("hex").slice(0, 16)))
       .replace('["FILES"]', JSON.stringify(files));
     this.emitFile({ type: "asset", fileName: "sw.js", source });

@@ -9,7 +9,7 @@ import { describe } from "node:test";
 import { fileURLToPath } from "node:url";
 import { command } from "./command.mjs";
 import { check, presets, redlock } from "./module.mjs";
-import { assertNothingStrange, AT_ONCE, saved, setting } from "./page.mjs";
+import { assertNothingStrange, AT_ONCE, byHand, saved, setting } from "./page.mjs";
 
 const { story } = setting();
 const systems = presets().systems.filter(({ defaults }) => Object.keys(defaults).length);
@@ -28,6 +28,30 @@ const BROKEN = {
   "azure-blob": [{ lease: "14s" }, /--lease-duration 60/],
   hazelcast: [{ session_ttl: "5s" }, /session-time-to-live-seconds: 300/],
 };
+
+describe("a system without a configuration to check", AT_ONCE, () => {
+  for (const { system, token, renews, notes, sources } of presets().systems.filter(({ defaults }) => !Object.keys(defaults).length)) {
+    story(`${system}: its token, what to know of it, its sources, and what to do instead`, `#check?check.system=${system}`, async (page) => {
+      assert.equal(await page.locator("#system").inputValue(), system);
+      assert.match(await page.locator("#verdict").textContent(), /Nothing to check/);
+      assert.equal(await page.locator("#check-token").textContent(), token ? "without order" : "none");
+      assert.equal(await page.locator("#check-renews").textContent(), renews ? "yes" : "no");
+      const words = await page.locator("main").innerText();
+      for (const said of [notes, token ?? "There is none"]) assert.ok(words.toLowerCase().includes(said.toLowerCase()), said);
+      assert.ok((await page.locator("#instead p").textContent()).length > 100);
+      assert.deepEqual(await page.locator(".sources li").allTextContents(), sources);
+      assert.equal(await page.locator("#findings, #command, .settings input").count(), 0, "nothing to fill in");
+      await assertNothingStrange(page);
+      await page.locator("#system").selectOption("patroni");
+      await page.locator("#verdict", { hasText: "rules hold" }).waitFor();
+    });
+  }
+
+  story("stands beside the others in the list", "#check", async (page) => {
+    const listed = await page.locator("#system option").allTextContents();
+    assert.deepEqual(listed, presets().systems.map(({ system }) => system));
+  });
+});
 
 describe("every system", AT_ONCE, () => {
   for (const { system, defaults, token, sources } of systems) {
@@ -264,7 +288,27 @@ describe("a bad entry", AT_ONCE, () => {
   }
 });
 
+describe("by hand", AT_ONCE, () => {
+  story("the sliders, by mouse and keyboard", "#check", async (page) => {
+    assert.equal(await byHand(page), 2);
+  });
+});
+
 describe("by keyboard alone", AT_ONCE, () => {
+  story("every system is reached, and its answer saved", "#check", async (page) => {
+    const all = presets().systems.map(({ system }) => system);
+    await page.locator("#system").focus();
+    await page.keyboard.press("Home");
+    for (const system of all) {
+      await page.locator("#check-title").filter({ hasText: new RegExp(`^${system}$`) }).waitFor();
+      await page.keyboard.press("ArrowDown");
+    }
+    await page.locator("#system").selectOption("patroni");
+    await page.getByRole("button", { name: "JSON" }).focus();
+    const [download] = await Promise.all([page.waitForEvent("download"), page.keyboard.press("Enter")]);
+    assert.equal(download.suggestedFilename(), "check.json");
+  });
+
   story("a system is chosen and a rule broken", "#check", async (page) => {
     await page.locator("#system").focus();
     await page.keyboard.type("kub");

@@ -13,9 +13,11 @@ await access(program).catch(() => {
   throw new Error("no command: run `cargo build --bin fencegate` first");
 });
 
-/** Its exit status, and its one JSON object unless the input was wrong. */
+/** Its exit status, and its one JSON object; where the input was wrong, the field instead, and what is wrong with it. */
 export function command(...words) {
-  const { status, stdout, error } = spawnSync(program, [...words, "--json"], { encoding: "utf8" });
+  const { status, stdout, stderr, error } = spawnSync(program, [...words, "--json"], { encoding: "utf8" });
   if (error) throw error;
-  return { status, answer: status === 2 ? undefined : parseLossless(stdout) };
+  if (status !== 2) return { status, answer: parseLossless(stdout) };
+  const [, field, reason] = stderr.match(/^error: (\w+): `[^`]*`: (.*)$/m) ?? [];
+  return { status, refused: { field, reason } };
 }

@@ -10,6 +10,7 @@ import { promisify } from "node:util";
 import { command } from "./command.mjs";
 import { parseLossless } from "./lossless.mjs";
 import {
+  chain,
   check,
   exported,
   leaseWindow,
@@ -19,7 +20,9 @@ import {
   presets,
   quorum,
   redlock,
+  scenarios,
   size,
+  Story,
 } from "./module.mjs";
 import { examples } from "./readme.mjs";
 
@@ -451,6 +454,68 @@ describe("the package", () => {
     assert.deepEqual(names([...lease, ...rest]), Object.keys(checked.plan));
   });
 
+  const pause = scenarios.find(({ name }) => name === "pause").scenario;
+  const tell = (scenario) => new Story(scenario).free();
+  /** A story in whose list stands what is tried. */
+  const inside = (list) => (item) => tell({ ...pause, happenings: [], [list]: [item] });
+  /** Every input that is declared: who reads it, and one that is taken. */
+  const INPUTS = {
+    WindowInput: [leaseWindow, tenSeconds],
+    PlanInput: [plan, tenSeconds],
+    SizeInput: [size, { drift_ppb: 0 }],
+    RedlockInput: [redlock, { ttl_us: 9, elapsed_us: 0, nodes: 1, granted: 1 }],
+    QuorumInput: [quorum, { nodes: 1 }],
+    ChainInput: [chain, { parts_us: [1] }],
+    Scenario: [tell, { ...pause, happenings: [] }],
+    StoryWorker: [inside("workers"), { name: "a", job: [] }],
+    StoryWrite: [inside("writes"), { holder: "z", token: 1 }],
+    Happening: [inside("happenings"), { what: "freeze", who: pause.workers[0].name, write: 1 }],
+  };
+  for (const [name, [read, good]] of Object.entries(INPUTS)) {
+    it(`declares exactly the fields that are read, as they are read: ${name}`, async () => {
+      const types = await readFile(new URL("fencegate.d.ts", PACKAGE), "utf8");
+      const [body, , base] = types.match(new RegExp(`^export interface ${name}\\b( extends (\\w+))?.*?^}`, "ms"));
+      const own = (text) => [...text.matchAll(/^ {4}(\w+)(\??): (.*);$/gm)].map(([, field, optional, type]) => [field, !optional, type]);
+      const declared = [...(base ? own(types.match(new RegExp(`^export interface ${base}\\b.*?^}`, "ms"))[0]) : []), ...own(body)];
+      const refused = (input) => {
+        try {
+          read(input);
+        } catch (error) {
+          return { ...error, message: error.message, last: error.field.split(".").at(-1) };
+        }
+        return undefined;
+      };
+      assert.equal(refused(good), undefined, "the good one is taken");
+      // What is read, in the words of the refusal of anything else.
+      const { message } = refused({ ...good, else: 1 });
+      assert.deepEqual(message.split("there are ")[1].split(", "), declared.map(([field]) => field));
+      for (const [field, required, type] of declared) {
+        const { [field]: _, ...rest } = good;
+        // A happening has an instant or the number of a write, and who it strikes is said of workers only.
+        if (name !== "Happening" || ["what"].includes(field)) {
+          // What never expires needs no TTL.
+          const without = refused(field === "ttl_us" && name === "Scenario" ? { ...rest, expires: false } : rest);
+          assert.deepEqual(without && [without.code, without.last], required ? ["missing", field] : undefined, `${field} left out`);
+        }
+        const words = [...type.replace("Start", '"send" | "grant"').matchAll(/"([\w-]+)"/g)].map(([, word]) => word);
+        const of = type.replace(" | undefined", "");
+        const code = words.length
+          ? ["not_a_word", "not_a_start"]
+          : { Whole: ["not_an_integer"], boolean: ["not_a_flag"], string: ["not_text"] }[of];
+        const wrong = refused({ ...good, [field]: code ? (words.length ? "neither" : null) : 5 });
+        assert.equal(wrong?.last, field, `${field}: ${type}`);
+        if (code) assert.ok(code.includes(wrong.code), `${field}: ${type}, and ${wrong.code}`);
+        else assert.match(of, /\[\]$/, `${field}: ${type}`);
+        for (const word of words) {
+          assert.ok(wrong.message.includes(word), `${field}: ${word}`);
+          const taken = refused({ ...good, [field]: word });
+          assert.notEqual(taken?.code, wrong.code, `${field}: ${word}`);
+        }
+        if (words.length && wrong.code === "not_a_word") assert.equal(wrong.message.match(/one of (.*) is needed/)[1].split(", ").length, words.length);
+      }
+    });
+  }
+
   it("declares exactly the keys that the systems have, required where nothing stands in for the lease", async () => {
     const types = await readFile(new URL("fencegate.d.ts", PACKAGE), "utf8");
     const body = types.match(/^export interface Configurations\b.*?^}/ms)[0];
@@ -483,6 +548,10 @@ describe("the package", () => {
   it("names no machine: what was built here could have been built anywhere", async () => {
     const wasm = await readFile(new URL("fencegate_bg.wasm", PACKAGE), "latin1");
     assert.doesNotMatch(wasm, /\/(home|root|Users|work|tmp)\//);
+    // And its imports are numbered: a hash in each would be a hundredth of all that is sent.
+    const names = wasm.match(/__wbg_\w+_[0-9a-f]{16}/g);
+    assert.ok(names.length > 10);
+    for (const name of names) assert.match(name, /_0{10,}\d+$/);
   });
 
   it("does what its README says, installed by name", async () => {

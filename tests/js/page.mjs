@@ -102,6 +102,28 @@ export async function assertNothingStrange(page) {
   assert.doesNotMatch(await page.locator("body").innerText(), /NaN|undefined|Infinity|\[object/);
 }
 
+/** Moves every slider of the form by keyboard and by mouse, and its field with it; how many there are. */
+export async function byHand(page) {
+  const sliders = page.locator(".settings input[type=range]");
+  const count = await sliders.count();
+  for (let at = 0; at < count; at += 1) {
+    const slider = sliders.nth(at);
+    const entry = slider.locator("xpath=preceding-sibling::input");
+    const typed = await entry.inputValue();
+    await slider.focus();
+    await page.keyboard.press("ArrowRight");
+    const stepped = await entry.inputValue();
+    assert.notEqual(stepped, typed, `slider ${at}`);
+    assert.equal(await slider.getAttribute("aria-valuetext"), stepped);
+    const { width, height } = await slider.boundingBox();
+    await slider.click({ position: { x: width / 3, y: height / 2 } });
+    assert.notEqual(await entry.inputValue(), "", `slider ${at}`);
+    await assertNothingStrange(page);
+    await entry.fill(typed);
+  }
+  return count;
+}
+
 /** The content of what a button saves. */
 export async function saved(page, name) {
   const [download] = await Promise.all([

@@ -2,8 +2,13 @@
 
 import axe from "axe-core";
 import assert from "node:assert/strict";
+import { cp, mkdtemp, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it } from "node:test";
+import { pathToFileURL } from "node:url";
+import { gzipSync } from "node:zlib";
+import { ICONS, png } from "../../web/icons.mjs";
 import { open } from "./browser.mjs";
 import { PACKAGE } from "./module.mjs";
 import { AT_ONCE, assertNothingStrange, DIST, field, figures, setting, settled, SHOTS } from "./page.mjs";
@@ -17,6 +22,10 @@ const STATES = {
   work: "#size?from=work&work=2s&pause=500ms&rtt=50ms&cost=wasted",
   none: "#size?ttl=100ms&rtt=100ms&start=grant&cost=broken&token=no",
   wrong: "#size?ttl=0&holder=x&rtt=1",
+  unrenewed: "#size?ttl=60s&renews=no&work=15m&shortest=30s&cost=broken",
+  crowded: "#size?ttl=10m&attempts=400&cost=broken&token=yes",
+  redlock: "#check?check.system=redlock&check.granted.is=2",
+  unruled: "#check?check.system=s3",
   huge: "#size?ttl=9223372036854775807us&holder=0&coordinator=0&rtt=0",
   check: "#check?check.system=patroni&check.loop_wait.is=11s",
   bounced: "#watch?watch.story=pause&watch.fencing=on",
@@ -204,14 +213,17 @@ describe("everybody", AT_ONCE, () => {
     }
   }
 
-  story(
-    "is shown on tablets too",
-    STATES.bounced,
-    async (page) => {
-      await page.screenshot({ path: join(SHOTS, "bounced-768-light.png"), fullPage: true });
-    },
-    { viewport: { width: 768, height: 1_024 } },
-  );
+  for (const name of ["size", "redlock", "bounced"]) {
+    story(
+      `sees all of it on a tablet: ${name}`,
+      STATES[name],
+      async (page) => {
+        assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= 768);
+        await page.screenshot({ path: join(SHOTS, `${name}-768-dark.png`), fullPage: true });
+      },
+      { colorScheme: "dark", viewport: { width: 768, height: 1_024 } },
+    );
+  }
 
   story("finds the view and the story in the title", "#size", async (page) => {
     const titles = [await page.title()];
@@ -263,6 +275,15 @@ describe("everybody", AT_ONCE, () => {
 });
 
 describe("the page's surroundings", AT_ONCE, () => {
+  it("weighs no more than 130 kB as it is sent, every file by itself", async () => {
+    const files = (await readdir(DIST, { recursive: true, withFileTypes: true })).filter((entry) => entry.isFile());
+    const sizes = await Promise.all(
+      files.map(async ({ parentPath, name }) => gzipSync(await readFile(join(parentPath, name)), { level: 9 }).length),
+    );
+    const all = sizes.reduce((sum, size) => sum + size, 0);
+    assert.ok(all > 50_000 && all <= 130_000, `${all} bytes`);
+  });
+
   it("offline after the first load it opens again, whole", async (t) => {
     const { page, trouble, url, close } = await visit(t, DIST);
     await page.locator("#window_us").waitFor();
@@ -284,8 +305,75 @@ describe("the page's surroundings", AT_ONCE, () => {
     const { page, url } = await visit(t, DIST);
     const manifest = await page.evaluate(async () => (await fetch(document.querySelector("link[rel=manifest]").href)).json());
     assert.equal(manifest.display, "standalone");
-    for (const { src } of manifest.icons) assert.ok((await page.request.get(url + src)).ok());
+    for (const { src, sizes, type } of manifest.icons) {
+      const answer = await page.request.get(url + src);
+      assert.ok(answer.ok() && answer.headers()["content-type"] === type, src);
+      if (type !== "image/png") continue;
+      const { width, height } = await page.evaluate(async (of) => {
+        const { width, height } = await createImageBitmap(await (await fetch(of)).blob());
+        return { width, height };
+      }, src);
+      assert.equal(`${width}x${height}`, sizes);
+    }
+    assert.deepEqual(manifest.icons.filter(({ type }) => type === "image/png").map(({ sizes }) => sizes), ["192x192", "512x512"]);
+    const touch = await page.locator("link[rel=apple-touch-icon]").getAttribute("href");
+    assert.ok((await page.request.get(url + touch)).ok());
     assert.ok((await page.request.get(`${url}sw.js`)).ok());
+  });
+
+  it("has the icons that its own drawing makes", async () => {
+    for (const [name, pixels] of Object.entries(ICONS))
+      assert.ok(png(pixels).equals(await readFile(new URL(`../../web/public/${name}`, import.meta.url))), `${name}: run web/icons.mjs`);
+  });
+
+  it("a new build takes the old one's place whole, and never beside it", async (t) => {
+    const folder = await mkdtemp(join(tmpdir(), "fencegate-build-"));
+    t.after(() => rm(folder, { recursive: true }));
+    await cp(DIST, folder, { recursive: true });
+    const { page, trouble, url } = await visit(t, pathToFileURL(`${folder}/`));
+    const title = (of) => of.locator("h1").textContent();
+    const ready = () => page.evaluate(() => navigator.serviceWorker.ready.then(({ active }) => active.state));
+    await ready();
+    await page.waitForFunction(() => navigator.serviceWorker.controller);
+    const second = await page.context().newPage();
+    await second.goto(url);
+    assert.match(await title(second), /How long may I rely/);
+
+    // Another build: its script has another name and says something else, and the old one's is gone.
+    const old = (await readdir(join(folder, "assets"))).find((name) => name.endsWith(".js"));
+    const fresh = "index-another.js";
+    const script = await readFile(join(folder, "assets", old), "utf8");
+    assert.ok(script.includes("How long may I rely"));
+    await rename(join(folder, "assets", old), join(folder, "assets", fresh));
+    await writeFile(join(folder, "assets", fresh), script.replace("How long may I rely", "How long may we rely"));
+    for (const name of ["index.html", "sw.js"]) {
+      const text = await readFile(join(folder, name), "utf8");
+      await writeFile(join(folder, name), text.replaceAll(old, fresh).replace(/fencegate-\$\{"\w+"\}|fencegate-\w{16}/, "fencegate-another"));
+    }
+
+    // While two pages are open both stay with the old build, whatever is loaded anew.
+    await page.reload();
+    await page.evaluate(async () => {
+      const registration = await navigator.serviceWorker.ready;
+      await registration.update();
+      while (!registration.waiting) await new Promise((done) => setTimeout(done, 50));
+    });
+    await page.reload();
+    await page.locator("#window_us").waitFor();
+    assert.deepEqual([await title(page), await title(second)], Array(2).fill("How long may I rely on my lease?"));
+
+    // The last one is loaded anew, and has the new build, all of it; offline too.
+    await second.close();
+    await page.reload();
+    await page.locator("h1", { hasText: "How long may we rely" }).waitFor();
+    await page.locator("#window_us").waitFor();
+    assert.deepEqual(await page.evaluate(() => caches.keys()), ["fencegate-another"]);
+    await ready();
+    await page.context().setOffline(true);
+    await page.reload();
+    await page.locator("#window_us").waitFor();
+    assert.match(await title(page), /How long may we rely/);
+    assert.deepEqual(trouble, []);
   });
 
   it("works on a sub-path", async (t) => {

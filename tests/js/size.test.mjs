@@ -7,7 +7,7 @@ import { open } from "./browser.mjs";
 import { command } from "./command.mjs";
 import { parseLossless } from "./lossless.mjs";
 import { chain, plan, presets, size } from "./module.mjs";
-import { assertNothingStrange, AT_ONCE, described, field, figures, repainted, saved, same, sentence, setting, settled } from "./page.mjs";
+import { assertNothingStrange, AT_ONCE, byHand, described, field, figures, repainted, saved, same, sentence, setting, settled } from "./page.mjs";
 
 const set = setting();
 const { story } = set;
@@ -20,9 +20,25 @@ describe("the shared cases, in the page", () => {
     const { page, trouble, close } = await open(set.browser, set.server.url);
     await page.locator("#window_us").waitFor();
     const us = (value) => (value === undefined ? "" : `${value}us`);
-    let seen = 0;
+    const seen = { plan: 0, size: 0, redlock: 0, quorum: 0 };
     for (const { call, name, input, expect, expect_error } of cases) {
-      if (call !== "plan" && call !== "size") continue;
+      seen[call] += 1;
+      if (call === "redlock" || call === "quorum") {
+        // Both are figures of the page's Redlock; a quorum is asked for no other way.
+        const said = new URLSearchParams({ "check.system": "redlock", "check.ttl.is": us(input.ttl_us ?? 10_000_000) });
+        const put = (key, value) => value !== undefined && said.set(`check.${key}.is`, value);
+        for (const key of ["nodes", "granted"]) put(key, input[key]);
+        for (const key of ["elapsed", "drift_fixed"]) if (`${key}_us` in input) put(key, us(input[`${key}_us`]));
+        if ("drift_factor_ppb" in input) put("drift_factor", `${input.drift_factor_ppb}ppb`);
+        await page.evaluate((hash) => (location.hash = hash), `#check?${said}`);
+        await settled(page);
+        if (expect_error) assert.ok(await page.locator(`#${expect_error.replace(/_(us|ppb)$/, "")}[aria-invalid=true]`).isVisible(), name);
+        else {
+          const shown = await redlockFigures(page);
+          for (const [field, value] of Object.entries(expect)) assert.equal(shown[field], `${value}`, `${call} ${JSON.stringify(input)}`);
+        }
+        continue;
+      }
       const address = new URLSearchParams({
         from: call === "plan" ? "ttl" : "work",
         ...(call === "plan"
@@ -39,7 +55,6 @@ describe("the shared cases, in the page", () => {
       });
       await page.evaluate((hash) => (location.hash = hash), `#size?${address}`);
       await settled(page);
-      seen += 1;
       if (expect_error) {
         assert.ok(await page.locator("#stale-note").isVisible(), name);
         assert.notEqual((await page.locator(".error").allTextContents()).join(""), "", name);
@@ -47,11 +62,38 @@ describe("the shared cases, in the page", () => {
       else
         same(await figures(page), call === "plan" ? expect : { ...plan({ ...lease(input), ttl_us: expect.ttl_us }), ...expect });
     }
-    assert.ok(seen >= 27, `${seen} cases`);
+    assert.equal(Object.values(seen).reduce((a, b) => a + b), cases.length);
+    for (const [call, least] of [["plan", 20], ["size", 7], ["redlock", 4]]) assert.ok(seen[call] >= least, `${seen[call]} of ${call}`);
     assert.deepEqual(trouble, []);
     await close();
   });
 });
+
+/** A Redlock's figures on the page. */
+const redlockFigures = (page) =>
+  page.evaluate(() =>
+    Object.fromEntries([...document.querySelectorAll("#redlock-title + table tbody tr")].map((row) => [row.id, row.querySelector("data").value])),
+  );
+
+describe("quorums, in the page", AT_ONCE, () => {
+  for (const nodes of ["1", "2", "5", "1000000", "9007199254740993", `${2n ** 64n - 3n}`]) {
+    story(`of ${nodes} nodes are the command's`, `#check?check.system=redlock&check.ttl.is=10s&check.nodes.is=${nodes}`, async (page) => {
+      const { answer } = command("quorum", "--nodes", nodes);
+      const { quorum, tolerates } = await redlockFigures(page);
+      assert.deepEqual([quorum, tolerates], [`${answer.quorum}`, `${answer.tolerates}`]);
+    });
+  }
+});
+
+/** Where the page marks what the command names. */
+const MARKED = {
+  ttl_us: ["ttl", "work"],
+  drift_ppb: ["holder", "coordinator", "drift"],
+  clock_offset_us: ["offset"],
+  ...Object.fromEntries(["rtt", "work", "pause", "poll", "granularity"].map((field) => [`${field}_us`, [field]])),
+  attempts: ["attempts"],
+  lost: ["lost"],
+};
 
 const lease = ({ lost: _, granularity_us: __, ...rest }) => rest;
 
@@ -79,24 +121,33 @@ describe("a thousand random inputs", () => {
         : `${digits(random(8) === 0 ? 17 : 5)}${random(2) ? `.${digits(4)}` : ""}${["ns", "us", "ms", "s", "m", "h"][random(6)]}`;
     const drift = () =>
       `${digits(3)}${random(2) ? `.${digits(3)}` : ""}${["ppb", "ppm", "ppm", "%"][random(8) === 0 ? 3 : random(3)]}`;
+    // One in ten has something in it that is no duration, no drift or no number of heartbeats.
+    const spoilt = (value, bad) => (random(80) === 0 ? bad[random(bad.length)] : value);
     const inputs = Array.from({ length: 1_000 }, () => {
       const from = random(2) ? "ttl" : "work";
-      return `#size?${new URLSearchParams({
+      const maybe = () => spoilt(time(true), ["5", "1m2h", "soon", "-1s", "99999999999999999999d"]);
+      return {
         from,
         ...(from === "ttl"
-          ? { ttl: time(false), start: random(2) ? "send" : "grant", offset: time(true) }
-          : { lost: `${random(4)}`, granularity: random(2) ? "1s" : "" }),
+          ? { ttl: spoilt(time(false), ["10", "1ns", "0s"]), start: random(2) ? "send" : "grant", offset: maybe() }
+          : { lost: `${random(4)}`, granularity: random(2) ? spoilt("1s", ["0s"]) : "" }),
         ...{
-          work: time(true),
-          pause: time(true),
-          rtt: time(true),
-          poll: time(true),
-          attempts: `${2 + random(9)}`,
-          holder: drift(),
-          coordinator: drift(),
+          work: maybe(),
+          pause: maybe(),
+          rtt: maybe(),
+          poll: maybe(),
+          attempts: spoilt(`${2 + random(9)}`, ["0", "1"]),
+          holder: spoilt(drift(), ["100%", "1s", "60"]),
+          coordinator: spoilt(drift(), ["99.9999%", "x"]),
         },
-      })}`;
+      };
     });
+    /** The command's words for it, by no way of the page's. */
+    const wordsOf = ({ from, holder, coordinator, offset, ...rest }) => [
+      from === "ttl" ? "plan" : "size",
+      ...["--drift", holder, "--drift", coordinator],
+      ...Object.entries({ ...rest, "clock-offset": offset }).flatMap(([flag, value]) => (value ? [`--${flag}`, value] : [])),
+    ];
     const { page, trouble, close } = await open(set.browser, set.server.url);
     await page.locator("#window_us").waitFor();
     const shown = await page.evaluate(async (hashes) => {
@@ -110,33 +161,42 @@ describe("a thousand random inputs", () => {
         const rows = [...document.querySelectorAll("#figures-title + table tbody tr")];
         all.push({
           none: document.getElementById("no-ttl") !== null,
-          problems: [...document.querySelectorAll(".error")]
-            .map((error) => error.textContent)
-            .join(" ")
-            .trim(),
+          problems: Object.fromEntries(
+            [...document.querySelectorAll(".error")].filter((error) => error.textContent).map((error) => [error.id, error.textContent]),
+          ),
           command: stale ? undefined : document.getElementById("command").textContent,
           figures: stale ? undefined : Object.fromEntries(rows.map((row) => [row.id, row.querySelector("data").value])),
         });
       }
       return all;
-    }, inputs);
+    }, inputs.map((input) => `#size?${new URLSearchParams(input)}`));
     assert.deepEqual(trouble, []);
     await close();
     const counted = { answered: 0, none: 0, refused: 0 };
     for (const [at, { none, problems, command: words, figures: figured }] of shown.entries()) {
+      const own = wordsOf(inputs[at]);
+      const { status, answer, refused } = command(...own);
+      const told = `${own.join(" ")}: ${status}, ${JSON.stringify(problems)}`;
       if (figured) {
-        const { status, answer } = command(...words.split(" ").slice(1));
-        assert.ok(status < 2, `${words}: the command refuses`);
+        assert.ok(status < 2, told);
         same(figured, answer);
+        // And what the page hands over asks the same.
+        same(figured, command(...words.split(" ").slice(1)).answer);
         counted.answered += 1;
-      } else if (none) counted.none += 1;
-      else {
-        assert.notEqual(problems, "", inputs[at]);
+      } else if (none) {
+        assert.deepEqual([status, answer.ttl_us], [1, null], told);
+        counted.none += 1;
+      } else {
+        // The same field, for the same reason.
+        assert.equal(status, 2, told);
+        const sentence = `${refused.reason.charAt(0).toUpperCase()}${refused.reason.slice(1)}.`;
+        const where = MARKED[refused.field].filter((id) => problems[`${id}-error`] === sentence);
+        assert.notEqual(where.length, 0, `${told}: ${refused.field}: ${sentence}`);
         counted.refused += 1;
       }
     }
     console.log(counted);
-    assert.ok(counted.answered > 600, JSON.stringify(counted));
+    assert.ok(counted.answered > 500 && counted.refused > 50, JSON.stringify(counted));
   });
 });
 
@@ -234,6 +294,23 @@ describe("the calculator", AT_ONCE, () => {
     }
   });
 
+  story("opens an opener as the page begins, whatever was set before", "#size", async (page) => {
+    const dirty =
+      "#size?from=work&work=9s&pause=7s&rtt=1s&poll=5s&attempts=9&lost=3&granularity=1s&holder=1%25&coordinator=2%25&offset=3s&speed=9&page=1s&cost=wasted&over=rtt";
+    for (const name of await page.locator(".openers .chip").allTextContents()) {
+      const said = [];
+      for (const hash of ["#size?over=rtt", dirty]) {
+        await page.evaluate((to) => (location.hash = to), hash);
+        await page.getByRole("button", { name }).click();
+        await settled(page);
+        said.push([await page.locator("#command").textContent(), await page.locator("#verdicts").innerText(), await figures(page)]);
+        await page.waitForTimeout(200); // the address follows
+        said.at(-1).push(new URL(page.url()).hash);
+      }
+      assert.deepEqual(said[1], said[0], name);
+    }
+  });
+
   story("adds up a chain of time-outs, with the travel", OPENED, async (page) => {
     await page.getByRole("button", { name: "Two controllers, one relay" }).click();
     const { total_us, travel_um } = chain({ parts_us: [500_000, 100_000, 50_000, 200_000], speed_mm_s: 500 });
@@ -294,10 +371,78 @@ describe("the calculator", AT_ONCE, () => {
       const said = await page.locator(".explained").innerText();
       assert.match(said, /=|≤/, said);
       assert.match(said, /core\/src|configuration/, said);
+      assert.match(said, /\d/, `numbers are in it: ${said}`);
       assert.ok((await parts.nth(at).getAttribute("aria-label")).length > 30);
     }
     await parts.first().hover();
     assert.match(await page.locator(".explained").innerText(), /coordinator grants/);
+  });
+});
+
+describe("formulas with their numbers in them", AT_ONCE, () => {
+  const at = async (page, name) => page.locator(`svg.picture .part[aria-label^="${name}"]`).first().getAttribute("aria-label");
+
+  story("where a heartbeat is a part of the TTL", "#size?ttl=10s&attempts=5&rtt=5ms&poll=1s", async (page) => {
+    assert.match(await at(page, "Heartbeats"), /h = ⌊T \/ n⌋ = ⌊10\ss \/ 5⌋ = 2\ss; k · 2\ss \+ 5\sms < 9\.99\ss for k ≤ 4/);
+    assert.match(await at(page, "Cancellation"), /c = ⌊T \/ 3⌋ = ⌊10\ss \/ 3⌋ = 3\.333333\ss/);
+    assert.match(await at(page, "Takeover"), /⌈10\ss \/ \(1 − 1000\sppm\)⌉ \+ 2 · 5\sms \+ 1\ss = 11\.020011\ss/);
+  });
+
+  story("where it comes early for cancellation's sake", "#size?ttl=10s&attempts=3&rtt=5ms", async (page) => {
+    assert.match(await at(page, "Heartbeats"), /h = c − d = 3\.333333\ss − 5\sms = 3\.328333\ss/);
+  });
+});
+
+describe("heartbeats in the picture", AT_ONCE, () => {
+  for (const [attempts, drawn] of [
+    [5, "one by one"],
+    [70, "one by one"],
+    [400, "a band"],
+    [10_000_000, "a band"],
+  ]) {
+    story(`are all there, and counted in words: ${attempts} a TTL, ${drawn}`, `#size?ttl=10s&attempts=${attempts}&rtt=0`, async (page) => {
+      const { renewals_in_window, heartbeat_us, takeover_us } = plan({ ...DEFAULTS, rtt_us: 0, attempts });
+      const words = (await page.locator("#beats").innerText()).replace(/\u202f/g, "");
+      assert.match(words, new RegExp(`\\b${renewals_in_window} of them are answered inside the window and still help`));
+      const whole = page.locator("svg.picture > g").first();
+      if (drawn === "a band") {
+        assert.match(words, /band/);
+        assert.equal(await whole.locator("circle.beat").count(), 0);
+        assert.ok((await whole.locator("rect.beat:not(.late)").boundingBox()).width > 500);
+      } else {
+        assert.doesNotMatch(words, /band/);
+        assert.equal(await whole.locator("circle.beat").count(), Math.floor((Number(takeover_us) - 1) / Number(heartbeat_us)));
+        assert.equal(await whole.locator("circle.beat:not(.late)").count(), Number(renewals_in_window));
+      }
+    });
+  }
+});
+
+describe("a lease that nobody renews", AT_ONCE, () => {
+  story("of 60 s, for jobs of 30 s to 15 min", "#size?ttl=60s&cost=broken", async (page) => {
+    await page.getByRole("group", { name: "Is it renewed" }).getByLabel("no").check();
+    await field(page, "Work").fill("15m");
+    await field(page, "Shortest job").fill("30s");
+    const words = await page.locator(".verdict", { hasText: "The work breaks first" }).innerText();
+    assert.match(words, /jobs of 30\ss to 15\smin[\s\S]*takes 59\.94\ss or longer[\s\S]*A job of 30\ss still ends in time/);
+    // The TTL that it names is the least that carries the longest job.
+    const [, minutes, seconds] = words.match(/a TTL of at least (\d+)\smin ([\d.]+)\ss/);
+    const least = Math.round((Number(minutes) * 60 + Number(seconds)) * 1e6);
+    const left = (ttl_us) => plan({ ...DEFAULTS, ttl_us, work_us: 900_000_000 }).work_deadline_us;
+    assert.deepEqual([left(least) > 0, left(least - 1)], [true, 0]);
+    for (const none of ["circle.beat", "line.cancel"]) assert.equal(await page.locator(`svg.picture ${none}`).count(), 0, none);
+    assert.equal(await page.locator("#heartbeat_us").count(), 0);
+    await field(page, "Shortest job").fill("2m");
+    assert.match(await page.locator("#verdicts").innerText(), /Not even the shortest one fits/);
+    await field(page, "Work").fill("45s");
+    assert.match(await page.locator("#verdicts").innerText(), /The longest job fits/);
+    await field(page, "Shortest job").fill("soon");
+    assert.match(await sentence(page, "shortest"), /number/);
+    await assertNothingStrange(page);
+  });
+
+  story("with a pause, or with no work said", "#size?ttl=60s&renews=no&work=&pause=1s", async (page) => {
+    assert.match(await page.locator("#verdicts").innerText(), /Whatever takes 59\.94\ss or longer[\s\S]*A pause is part of the job/);
   });
 });
 
@@ -391,25 +536,8 @@ describe("a bad entry", AT_ONCE, () => {
 describe("by hand", AT_ONCE, () => {
   story("every slider moves its field, by keyboard and by mouse, and the answer with it", "#size?start=send", async (page) => {
     await page.locator("details.more summary").first().click();
-    const sliders = page.locator(".settings input[type=range]");
-    const count = await sliders.count();
+    const count = await byHand(page);
     assert.ok(count >= 8, `${count} sliders`);
-    for (let at = 0; at < count; at += 1) {
-      const slider = sliders.nth(at);
-      const entry = slider.locator("xpath=preceding-sibling::input");
-      const typed = await entry.inputValue();
-      await slider.focus();
-      await page.keyboard.press("ArrowRight");
-      const stepped = await entry.inputValue();
-      assert.notEqual(stepped, typed, `slider ${at}`);
-      assert.equal(await slider.getAttribute("aria-valuetext"), stepped);
-      const { width, height } = await slider.boundingBox();
-      await slider.click({ position: { x: width / 3, y: height / 2 } });
-      const clicked = await entry.inputValue();
-      assert.notEqual(clicked, "", `slider ${at}`);
-      await assertNothingStrange(page);
-      await entry.fill(typed);
-    }
     same(await figures(page), plan(DEFAULTS));
   });
 
@@ -440,6 +568,14 @@ describe("by hand", AT_ONCE, () => {
       assert.deepEqual([ttl_us, window_us, safe], [2n ** 63n - 1n, 2n ** 63n - 1n, true]);
     },
   );
+
+  story("saves by keyboard alone", OPENED, async (page) => {
+    for (const kind of ["JSON", "SVG", "PNG"]) {
+      await page.getByRole("button", { name: kind, exact: true }).focus();
+      const [download] = await Promise.all([page.waitForEvent("download"), page.keyboard.press("Enter")]);
+      assert.equal(download.suggestedFilename(), `lease.${kind.toLowerCase()}`);
+    }
+  });
 
   story("saves the picture as SVG and PNG", OPENED, async (page) => {
     const svg = (await saved(page, "SVG")).content.toString();
@@ -482,6 +618,37 @@ describe("by hand", AT_ONCE, () => {
       .waitFor({ state: "attached" });
   });
 
+  it("says on each axis what it shows, and marks the visitor's own setting", async (t) => {
+    const { page, close } = await open(set.browser, "about:blank");
+    t.after(close);
+    // What is written and dotted on a canvas, told by the canvas itself.
+    await page.addInitScript(() => {
+      globalThis.drawn = { text: [], dots: 0 };
+      const { fillText, arc } = CanvasRenderingContext2D.prototype;
+      Object.assign(CanvasRenderingContext2D.prototype, {
+        fillText(text, ...rest) {
+          drawn.text.push(text);
+          return fillText.call(this, text, ...rest);
+        },
+        arc(...rest) {
+          drawn.dots += 1;
+          return arc.call(this, ...rest);
+        },
+      });
+    });
+    await page.goto(`${set.server.url}#size`);
+    await page.locator("#plot-ttl canvas").waitFor();
+    const { text, dots } = await page.evaluate(() => drawn);
+    for (const title of ["Drift of both clocks, ppm or %", "After the start of the timer, s", "Work, ms to h", "Least TTL and takeover, ms to d", "Renewals an hour"])
+      assert.ok(text.includes(title), `${title}: ${text}`);
+    // A dot on each of three curves in two plots, each time that they are drawn.
+    assert.deepEqual([dots > 0, dots % 6], [true, 0]);
+    for (const [plot, setting] of [["window", /1000\sppm/], ["ttl", /200\sms/]]) {
+      assert.match(await page.locator(`#plot-${plot} .legend`).innerText(), new RegExp(`your setting, ${setting.source}`));
+      assert.match(await page.locator(`#plot-${plot} tr.here th`).textContent(), new RegExp(`${setting.source}, your setting`));
+    }
+  });
+
   for (const over of ["drift", "rtt"]) {
     story(`has a table beside each plot (over ${over}), with the module's numbers`, `#size?over=${over}`, async (page) => {
       for (const plot of ["window", "ttl"]) {
@@ -491,7 +658,7 @@ describe("by hand", AT_ONCE, () => {
       }
       const row = page
         .locator("#plot-window tbody tr")
-        .filter({ has: page.getByRole("rowheader", { name: over === "drift" ? /^1000\sppm$/ : /^5\sms$/ }) });
+        .filter({ has: page.getByRole("rowheader", { name: over === "drift" ? /^1000\sppm, your/ : /^5\sms, your/ }) });
       assert.match(await row.innerText(), /9\.99\ss/);
       assert.match(await page.locator("#plot-ttl tbody").innerText(), /none|\ss/);
     });

@@ -225,6 +225,7 @@ describe("what is typed", () => {
     assert.deepEqual([parseDuration("1.5us", "down"), parseDuration("1.5us", "up")], [1, 2]);
     assert.equal(parseDuration("18446744073709551615us", "down"), 2n ** 64n - 1n);
     assert.equal(parseDrift("500ppm"), 500_000);
+    assert.equal(parseDrift(["500ppm", "0.1%", "0.5ppb"]), 1_500_001);
   });
 
   it("is refused by it, and the field named", () => {
@@ -232,7 +233,9 @@ describe("what is typed", () => {
     assert.throws(() => parseDuration("18446744073709551616us", "down", "ttl"), { code: "out_of_range" });
     assert.throws(() => parseDuration("1s", "sideways"), { code: "not_a_word", field: "round" });
     assert.throws(() => parseDrift("1s", "holder"), { code: "not_a_drift", field: "holder" });
-    assert.throws(() => parseDrift(5), { code: "not_text" });
+    assert.throws(() => parseDrift(["1ppm", "1s"], "holder"), { code: "not_a_drift", field: "holder" });
+    assert.throws(() => parseDrift(["18446744073709551615ppb", "1ppb"], "both"), { code: "out_of_range", field: "both" });
+    for (const no of [5, [], [5], undefined]) assert.throws(() => parseDrift(no), { code: "not_text" });
   });
 });
 

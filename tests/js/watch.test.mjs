@@ -2,8 +2,9 @@
 
 import assert from "node:assert/strict";
 import { describe } from "node:test";
-import { scenarios, Story } from "./module.mjs";
-import { assertNothingStrange, AT_ONCE, repainted, saved, setting } from "./page.mjs";
+import { command } from "./command.mjs";
+import { plan, scenarios, Story } from "./module.mjs";
+import { assertNothingStrange, AT_ONCE, byHand, repainted, saved, setting } from "./page.mjs";
 
 const { story } = setting();
 const FENCING = ["on", "off"];
@@ -40,6 +41,17 @@ describe("every ready-made story", AT_ONCE, () => {
       });
     }
   }
+});
+
+describe("writes from outside of a story", AT_ONCE, () => {
+  story("go from their writer's lane to the resource", "#watch?watch.story=row", async (page) => {
+    const { scenario } = scenarios.find(({ name }) => name === "row");
+    const strokes = await page.locator("svg.timeline line.message.write").evaluateAll((all) => all.map((line) => line.getBBox().height));
+    assert.equal(strokes.length, scenario.writes.length);
+    // The first writer's lane is the farthest from the resource.
+    assert.equal(Math.max(...strokes), strokes[0]);
+    for (const height of strokes) assert.ok(height > 30, `${height} pixels`);
+  });
 });
 
 describe("the pause", AT_ONCE, () => {
@@ -92,6 +104,20 @@ describe("the pause", AT_ONCE, () => {
     },
     { reducedMotion: "reduce" },
   );
+
+  story("has sliders for mouse and keyboard", "#watch?watch.story=pause", async (page) => {
+    assert.equal(await byHand(page), 4);
+  });
+
+  story("is one of many, all reached by keyboard alone", "#watch", async (page) => {
+    await page.locator("#story").focus();
+    await page.keyboard.press("Home");
+    for (const { title } of scenarios) {
+      await page.locator("h2#story-title", { hasText: title }).waitFor();
+      await assertNothingStrange(page);
+      await page.keyboard.press("ArrowDown");
+    }
+  });
 
   story("is worked by keyboard alone", "#watch?watch.story=pause", async (page) => {
     await page.locator("#story").focus();
@@ -150,6 +176,43 @@ describe("the pause", AT_ONCE, () => {
       },
     );
   }
+
+  story("is cut off, and said to be, where more happens than can be shown", "#watch?watch.story=pause", async (page) => {
+    assert.equal(await page.locator("#cut").count(), 0);
+    const took = await page.evaluate(async () => {
+      const begin = performance.now();
+      for (const [id, value] of [["delay", "0s"], ["ttl", "160ms"]]) {
+        const input = document.getElementById(id);
+        input.value = value;
+        input.dispatchEvent(new Event("input", { bubbles: true }));
+      }
+      await new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)));
+      return performance.now() - begin;
+    });
+    assert.match(await page.locator("#cut").textContent(), /told up to [\d.]+\ss/);
+    const told = await page.locator("#log li").count();
+    assert.ok(told > 300 && told <= 600, `${told} events`);
+    assert.ok(took < 700, `${took} ms`);
+    await assertNothingStrange(page);
+  });
+
+  story("hands over its lease as a command and in Rust", "#watch?watch.story=pause&watch.ttl=12s", async (page) => {
+    const { scenario } = scenarios.find(({ name }) => name === "pause");
+    const { drift_ppb, rtt_us, poll_us } = scenario;
+    const { status, answer } = command(...(await page.locator("#plan").textContent()).split(" ").slice(1));
+    assert.equal(status, 0);
+    const { window_us } = plan({ ttl_us: 12_000_000, drift_ppb, rtt_us, poll_us });
+    assert.equal(answer.window_us, window_us);
+    assert.match(await page.locator("#rust").textContent(), new RegExp(`from_micros\\(12_000_000\\)[\\s\\S]*window ${window_us} µs`));
+    await page.locator("#story").selectOption("no-expiry");
+    assert.equal(await page.locator("#plan, #rust").count(), 0, "a lock that never expires has no plan");
+  });
+
+  story("keeps its pace in the address", "#watch?watch.pace=4", async (page) => {
+    assert.equal(await page.getByLabel("Speed").inputValue(), "4");
+    await page.getByLabel("Speed").selectOption("1");
+    await page.waitForURL(/watch\.pace=1/);
+  });
 
   story("is saved as JSON, SVG and PNG", "#watch?watch.story=pause&watch.fencing=off", async (page) => {
     const { events } = tell({ ...scenarios.find(({ name }) => name === "pause").scenario, fencing: false });

@@ -20,6 +20,11 @@ use wasm_bindgen::prelude::wasm_bindgen;
 use wasm_bindgen::{JsCast, JsValue};
 use wrong::Wrong;
 
+/// As small as an allocator that gives memory back can be.
+#[cfg(target_arch = "wasm32")]
+#[global_allocator]
+static ALLOCATOR: rlsf::SmallGlobalTlsf = rlsf::SmallGlobalTlsf::new();
+
 /// The declarations that editors and `tsc` see; a test holds their fields against what the functions return.
 #[wasm_bindgen(typescript_custom_section)]
 const TYPES: &str = include_str!("types.d.ts");
@@ -128,16 +133,25 @@ pub fn duration(text: &JsValue, round: &JsValue, field: &JsValue) -> Result<JsVa
         Some("up") => Round::Up,
         _ => return Err(Wrong::none_of("round", &["down", "up"]).into()),
     };
-    read(text, field, "not_a_duration", |text| parse_duration(text, round).map(Duration::as_micros))
+    let parse = |text: &str| parse_duration(text, round).map(Duration::as_micros);
+    Ok(output::number(read(text, field, "not_a_duration", parse)?))
 }
 
-/// A drift as it is typed, in whole parts per billion, rounded up. Where it is wrong, the error names `field`.
+/// A drift as it is typed, in whole parts per billion, rounded up; of a list, one a clock, what they add up to. Where it
+/// is wrong, the error names `field`.
 ///
 /// # Errors
 /// A JavaScript `Error` with `code` and `field` for text that is no drift.
 #[wasm_bindgen(js_name = parseDrift, skip_typescript)]
 pub fn drift(text: &JsValue, field: &JsValue) -> Result<JsValue, Error> {
-    read(text, field, "not_a_drift", |text| parse_drift(text).map(Drift::as_ppb))
+    let parse = |text: &str| parse_drift(text).map(Drift::as_ppb);
+    let clocks = text.dyn_ref::<Array>().filter(|clocks| clocks.length() > 0).cloned();
+    let mut sum: u64 = 0;
+    for clock in clocks.unwrap_or_else(|| Array::of1(text)).iter() {
+        let more = sum.checked_add(read(&clock, field, "not_a_drift", parse)?);
+        sum = more.ok_or_else(|| Wrong::unit("out_of_range", named(field), UnitError::TooLarge))?;
+    }
+    Ok(output::number(sum))
 }
 
 fn read(
@@ -145,10 +159,14 @@ fn read(
     field: &JsValue,
     code: &'static str,
     parse: impl Fn(&str) -> Result<u64, UnitError>,
-) -> Result<JsValue, Error> {
+) -> Result<u64, Wrong> {
     let text = text.as_string().ok_or_else(|| Wrong::not_text("text"))?;
-    let field = || field.as_string().unwrap_or_else(|| "text".to_owned());
-    Ok(output::number(parse(&text).map_err(|why| Wrong::unit(code, field(), why))?))
+    parse(&text).map_err(|why| Wrong::unit(code, named(field), why))
+}
+
+/// What an error about text is to name.
+fn named(field: &JsValue) -> String {
+    field.as_string().unwrap_or_else(|| "text".to_owned())
 }
 
 /// The answer where no TTL is long enough.

@@ -17,6 +17,7 @@ use crate::output::Plain;
 use js_sys::{Array, Error};
 use resource::Verdict;
 use scenario::Scenario;
+use std::rc::Rc;
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
 use worker::Condition;
@@ -26,7 +27,7 @@ use world::World;
 #[wasm_bindgen(skip_typescript)]
 #[derive(Debug)]
 pub struct Story {
-    scenario: Scenario,
+    scenario: Rc<Scenario>,
     world: World,
     /// How many of the events have been told.
     told: usize,
@@ -40,8 +41,8 @@ impl Story {
     /// A JavaScript `Error` with `code` and `field` for a scenario that is wrong.
     #[wasm_bindgen(constructor, skip_typescript)]
     pub fn new(scenario: &JsValue) -> Result<Self, Error> {
-        let scenario = Scenario::read(scenario)?;
-        Ok(Self { world: World::new(scenario.clone()), scenario, told: 0 })
+        let scenario = Rc::new(Scenario::read(scenario)?);
+        Ok(Self { world: World::new(&scenario), scenario, told: 0 })
     }
 
     /// The next event, with time passing up to it; `undefined` where there is none any more.
@@ -75,7 +76,7 @@ impl Story {
     /// Back to the beginning.
     #[wasm_bindgen(skip_typescript)]
     pub fn rewind(&mut self) {
-        self.world = World::new(self.scenario.clone());
+        self.world = World::new(&self.scenario);
         self.told = 0;
     }
 

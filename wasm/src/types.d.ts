@@ -403,10 +403,11 @@ export function check<S extends System>(system: S, values?: Configurations[S] & 
 export function parseDuration(text: string, round: "down" | "up", field?: string): Whole;
 
 /**
- * A drift as it is typed, such as `"500ppm"`, in whole parts per billion, rounded up. `field` is what an error names.
+ * A drift as it is typed, such as `"500ppm"`, in whole parts per billion, rounded up; of a list, one a clock, what they
+ * add up to. `field` is what an error names.
  * @throws {InputError}
  */
-export function parseDrift(text: string, field?: string): Whole;
+export function parseDrift(text: string | readonly string[], field?: string): Whole;
 
 /** Time-outs one after the other, and something that moves meanwhile. */
 export interface ChainInput {

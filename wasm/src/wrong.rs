@@ -4,17 +4,21 @@ use fencegate::{BadValue, ConfigError, Key, Kind, OutOfRange, System, Unfit, Uni
 use js_sys::{Error, Reflect};
 use std::borrow::Cow;
 
-/// A wrong input: a short stable code for programs, the field's contract name, and a sentence for people.
+/// A wrong input. Boxed, since hardly any is made and nearly every function hands one on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Wrong {
+pub(crate) struct Wrong(Box<What>);
+
+/// A short stable code for programs, the field's contract name, and a sentence for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct What {
     code: &'static str,
     field: Cow<'static, str>,
     reason: Cow<'static, str>,
 }
 
 impl Wrong {
-    fn new(code: &'static str, field: &'static str, reason: &'static str) -> Self {
-        Self { code, field: field.into(), reason: reason.into() }
+    fn new(code: &'static str, field: impl Into<Cow<'static, str>>, reason: impl Into<Cow<'static, str>>) -> Self {
+        Self(Box::new(What { code, field: field.into(), reason: reason.into() }))
     }
 
     /// The whole argument is not an object; it has no field to name but itself.
@@ -24,8 +28,7 @@ impl Wrong {
 
     /// A field that the call does not take.
     pub(crate) fn unknown_field(field: String, known: &[&str]) -> Self {
-        let reason = format!("no such field here; there are {}", known.join(", "));
-        Self { code: "unknown_field", field: field.into(), reason: reason.into() }
+        Self::new("unknown_field", field, format!("no such field here; there are {}", known.join(", ")))
     }
 
     /// A required field that is not there.
@@ -65,17 +68,13 @@ impl Wrong {
 
     /// None of the words that there are.
     pub(crate) fn none_of(field: &'static str, words: &[&str]) -> Self {
-        Self {
-            code: "not_a_word",
-            field: field.into(),
-            reason: format!("one of {} is needed", words.join(", ")).into(),
-        }
+        Self::new("not_a_word", field, format!("one of {} is needed", words.join(", ")))
     }
 
     /// Text that is no duration or drift.
     pub(crate) fn unit(code: &'static str, field: String, why: UnitError) -> Self {
         let code = if why == UnitError::TooLarge { "out_of_range" } else { code };
-        Self { code, field: field.into(), reason: why.to_string().into() }
+        Self::new(code, field, why.to_string())
     }
 
     /// A plan that no holder can live by. The core's words begin with the field, and so does every message of ours.
@@ -89,12 +88,13 @@ impl Wrong {
         };
         let words = unfit.to_string();
         let reason = words.get(field.len() + 2..).unwrap_or_default();
-        Self { code: "out_of_range", field: field.into(), reason: reason.to_owned().into() }
+        Self::new("out_of_range", field, reason.to_owned())
     }
 
     /// The same, in an entry of a list.
-    pub(crate) fn within(self, list: &str, at: usize) -> Self {
-        Self { field: format!("{list}[{at}].{}", self.field).into(), ..self }
+    pub(crate) fn within(mut self, list: &str, at: usize) -> Self {
+        self.0.field = format!("{list}[{at}].{}", self.0.field).into();
+        self
     }
 
     /// A start that is neither.
@@ -105,7 +105,7 @@ impl Wrong {
     /// No name of a system whose configuration can be checked.
     pub(crate) fn unknown_system() -> Self {
         let reason = format!("no such system; there are {}", System::ALL.map(System::name).join(", "));
-        Self { code: "unknown_system", field: "system".into(), reason: reason.into() }
+        Self::new("unknown_system", "system", reason)
     }
 
     /// Neither text nor anything else that the key takes.
@@ -125,9 +125,9 @@ impl Wrong {
     pub(crate) fn bad_value(key: &Key, bad: BadValue) -> Self {
         let code = match bad {
             BadValue::Number(UnitError::TooLarge, _) => "out_of_range",
-            _ => Self::not_of_its_kind(key).code,
+            _ => Self::not_of_its_kind(key).0.code,
         };
-        Self { code, field: key.name.into(), reason: bad.to_string().into() }
+        Self::new(code, key.name, bad.to_string())
     }
 }
 
@@ -148,7 +148,7 @@ impl From<ConfigError> for Wrong {
 }
 
 impl From<Wrong> for Error {
-    fn from(wrong: Wrong) -> Self {
+    fn from(Wrong(wrong): Wrong) -> Self {
         let error = Error::new(&format!("{}: {}", wrong.field, wrong.reason));
         for (key, value) in [("code", wrong.code), ("field", &*wrong.field)] {
             // Fails only for a frozen or sealed object, which an error made the line before is not.
@@ -165,14 +165,14 @@ mod tests {
     #[test]
     fn the_cores_refusals_keep_their_field_and_their_sentence() {
         for e in [OutOfRange::TtlTooShort, OutOfRange::TtlTooLong, OutOfRange::Drift, OutOfRange::Attempts] {
-            let wrong = Wrong::from(e);
+            let wrong = Wrong::from(e).0;
             assert_eq!((wrong.code, &*wrong.field, &*wrong.reason), ("out_of_range", e.field(), e.reason()));
         }
     }
 
     #[test]
     fn an_unknown_field_is_named_beside_those_there_are() {
-        let wrong = Wrong::unknown_field("tll_us".into(), &["ttl_us", "drift_ppb"]);
+        let wrong = Wrong::unknown_field("tll_us".into(), &["ttl_us", "drift_ppb"]).0;
         assert_eq!((wrong.code, &*wrong.field), ("unknown_field", "tll_us"));
         assert!(wrong.reason.ends_with("there are ttl_us, drift_ppb"));
     }

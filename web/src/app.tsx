@@ -13,7 +13,7 @@ import { WatchView } from "./watch/view";
 const TITLES: Record<View, [tab: string, title: string]> = {
   size: ["Size a lease", "How long may I rely on my lease?"],
   check: ["Check your lock service", "Does my lock service keep its own rules?"],
-  watch: ["Watch it happen", "What a paused holder does to its successor"],
+  watch: ["Watch it happen", "What a late write does, and what stops it"],
 };
 
 export function App() {

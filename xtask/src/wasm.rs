@@ -7,6 +7,7 @@
 use crate::workspace;
 use anyhow::{Context, bail, ensure};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -35,6 +36,14 @@ const FEATURES: [&str; 6] = [
     "--enable-sign-ext",
 ];
 
+/// What holds of this module beyond what `wasm-opt` may assume of any: its memory begins as zeroes, and the lowest
+/// kibibyte of it is the far end of the stack.
+const HOLDS: [&str; 2] = ["--zero-filled-memory", "--low-memory-unused"];
+
+/// Functions that are called once stay functions, if they are larger than this: grown together they have so many locals
+/// that nothing in them looks like anything else, and the module is smaller raw and larger as it is sent.
+const APART: &str = "--one-caller-inline-max-function-size=20";
+
 /// Where the page's development dependencies have `wasm-opt` once `npm ci` has run in `web/`.
 pub(crate) fn wasm_opt(root: &Path) -> Option<PathBuf> {
     Some(root.join("web/node_modules/binaryen/bin/wasm-opt")).filter(|script| script.is_file())
@@ -51,6 +60,7 @@ pub(crate) fn build(root: &Path, target_dir: &Path, optimiser: Option<&Path>) ->
         fs::remove_dir_all(&pkg).with_context(|| format!("cannot clear {}", pkg.display()))?;
     }
     bind(&compiled, &pkg)?;
+    number(&pkg)?;
     if let Some(script) = optimiser {
         optimise(script, &pkg.join("fencegate_bg.wasm"))?;
     }
@@ -63,6 +73,8 @@ fn compile(root: &Path, target_dir: &Path) -> anyhow::Result<PathBuf> {
         .current_dir(root)
         .args(["build", "--release", "--target", TARGET, "--package", CRATE])
         .args(["--config", &workspace::same_paths(root, TARGET)])
+        // Firmware has the core a little faster; here nothing waits for it but the network.
+        .args(["--config", "profile.release.package.fencegate.opt-level=\"z\""])
         .arg("--target-dir")
         .arg(target_dir)
         .env_remove("RUSTFLAGS")
@@ -84,8 +96,47 @@ fn bind(compiled: &Path, pkg: &Path) -> anyhow::Result<()> {
         .context("wasm-bindgen cannot write the module")
 }
 
+/// Numbers the imports. wasm-bindgen tells two of one name apart by sixteen digits of a hash, which no compression makes
+/// smaller; a number of as many digits does it too, here and there in the same places.
+fn number(pkg: &Path) -> anyhow::Result<()> {
+    let (glue, module) = (pkg.join("fencegate.js"), pkg.join("fencegate_bg.wasm"));
+    let (mut text, mut bytes) = (fs::read_to_string(&glue)?, fs::read(&module)?);
+    for (n, name) in imports(&text).into_iter().enumerate() {
+        let numbered = format!("{}{n:016}", &name[..name.len() - 16]);
+        let mut found = 0;
+        while let Some(at) = bytes.windows(name.len()).position(|window| window == name.as_bytes()) {
+            bytes[at..at + name.len()].copy_from_slice(numbered.as_bytes());
+            found += 1;
+        }
+        ensure!(found == 1, "the import {name} is {found} times in the module");
+        text = text.replace(&name, &numbered);
+    }
+    fs::write(glue, text)?;
+    fs::write(module, bytes).context("cannot write the module")
+}
+
+/// The names in the glue that end in a hash, each once.
+fn imports(glue: &str) -> BTreeSet<String> {
+    let names = glue.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    let hashed = |name: &&str| {
+        name.starts_with("__wbg_")
+            && name
+                .rsplit_once('_')
+                .is_some_and(|(_, end)| end.len() == 16 && end.bytes().all(|b| b.is_ascii_hexdigit()))
+    };
+    names.filter(hashed).map(str::to_owned).collect()
+}
+
 fn optimise(script: &Path, wasm: &Path) -> anyhow::Result<()> {
-    run(Command::new("node").arg(script).arg("-Oz").args(FEATURES).arg(wasm).arg("-o").arg(wasm))
+    run(Command::new("node")
+        .arg(script)
+        .arg("-Oz")
+        .args(HOLDS)
+        .args(["-Oz", APART])
+        .args(FEATURES)
+        .arg(wasm)
+        .arg("-o")
+        .arg(wasm))
 }
 
 /// Adds what npm needs: `package.json`, the README and the licences.
@@ -150,4 +201,17 @@ fn run(command: &mut Command) -> anyhow::Result<()> {
         bail!("{program} ended with {status}: {command:?}");
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::imports;
+
+    #[test]
+    fn what_ends_in_a_hash_is_numbered_and_nothing_else() {
+        let glue = "__wbg_new_0123456789abcdef: () => __wbg_new_0123456789abcdef, __wbg_get_fedcba9876543210(a), \
+                    __wbg_story_free, __wbg_short_0123, x__wbg_set_0123456789abcdef, __wbindgen_0123456789abcdef";
+        let found: Vec<_> = imports(glue).into_iter().collect();
+        assert_eq!(found, ["__wbg_get_fedcba9876543210", "__wbg_new_0123456789abcdef"]);
+    }
 }

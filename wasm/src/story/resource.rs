@@ -5,6 +5,7 @@ use super::scenario::Scenario;
 use super::world::{Due, Message, RESOURCE, Side, World};
 use fencegate::{Admitted, Epoch, EpochRule, Fence, FenceRecord, Limits, Proof, Raise, Refused, Stamp};
 use std::collections::VecDeque;
+use std::rc::Rc;
 
 /// What became of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,9 +171,10 @@ impl World {
 
     /// A write from outside of the story arrives.
     pub(crate) fn script(&mut self, at: usize) {
-        let write = self.scenario.writes[at].clone();
+        let scenario = Rc::clone(&self.scenario);
+        let write = &scenario.writes[at];
         self.tell_all(&write.who, Kind::Writes, "writes", Some(write.stamp), Some(write.text.clone()), None);
-        self.resource_hears(Side::Outside(at), 0, Message::Write { stamp: write.stamp, text: write.text });
+        self.resource_hears(Side::Outside(at), 0, Message::Write { stamp: write.stamp, text: write.text.clone() });
     }
 
     pub(crate) fn power_cut(&mut self, lasts: u64) {

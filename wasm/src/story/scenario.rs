@@ -159,7 +159,7 @@ impl Scenario {
             ],
         )?;
         let expires = fields.flag("expires")?.unwrap_or(true);
-        let rtt = fields.duration("rtt_us")?;
+        let rtt = fields.required("rtt_us").map(Duration::from_micros)?;
         let mut plan = Plan::for_ttl(if expires { fields.ttl()? } else { FOR_EVER });
         plan = plan.drift(fields.drift()?).round_trip(rtt).poll(fields.duration("poll_us")?);
         let workers = list(&fields, "workers", worker)?;
@@ -262,7 +262,11 @@ fn list<T>(fields: &Fields, field: &'static str, read: impl Fn(&JsValue) -> Resu
     let Some(array) = value.dyn_ref::<Array>().filter(|array| array.length() as usize <= MOST) else {
         return Err(Wrong::out_of_range(field, "a list of at most 64 is needed"));
     };
-    array.iter().enumerate().map(|(at, item)| read(&item).map_err(|wrong| wrong.within(field, at))).collect()
+    let mut all = Vec::new();
+    for (at, item) in array.iter().enumerate() {
+        all.push(read(&item).map_err(|wrong| wrong.within(field, at))?);
+    }
+    Ok(all)
 }
 
 /// A length of the story.

@@ -31,7 +31,7 @@ fn on_write(what: What, who: usize, n: u64, lasts: u64) -> Happening {
 }
 
 fn told(scenario: Scenario) -> World {
-    let mut world = World::new(scenario);
+    let mut world = World::new(&scenario.into());
     while world.step(u64::MAX) {}
     world
 }

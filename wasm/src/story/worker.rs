@@ -5,6 +5,7 @@ use super::event::{Kind, cancelled};
 use super::scenario::{Scenario, What, When, WorkerPlan};
 use super::world::{Due, Message, Side, World};
 use fencegate::{Denied, Duration, Holder, Instant, Output, Stamp};
+use std::rc::Rc;
 
 /// Whoever is done does not ask again within the story.
 const NEVER: Duration = Duration::from_micros(1 << 40);
@@ -125,8 +126,9 @@ impl World {
                     }
                 }
                 Output::SendRelease(stamp) => {
-                    let name = self.scenario.workers[who].name.clone();
-                    self.tell_all(&name, Kind::Releases, "gives the lease back", Some(stamp), None, None);
+                    let scenario = Rc::clone(&self.scenario);
+                    let name = &scenario.workers[who].name;
+                    self.tell_all(name, Kind::Releases, "gives the lease back", Some(stamp), None, None);
                     self.send(Side::Worker(who), Side::Coordinator, 0, 0, Message::Release(stamp));
                 }
                 Output::Wait(until) => {
@@ -206,11 +208,12 @@ impl World {
     fn write(&mut self, who: usize, held: u64) {
         let Some(Hand { stamp, ready: true }) = self.workers[who].hand else { return };
         self.workers[who].hand = None;
-        let plan = &self.scenario.workers[who];
-        let (name, text) = (plan.name.clone(), plan.job[self.workers[who].written].clone());
-        self.tell_all(&name, Kind::Writes, "writes", Some(stamp), Some(text.clone()), None);
+        let scenario = Rc::clone(&self.scenario);
+        let name = &scenario.workers[who].name;
+        let text = scenario.workers[who].job[self.workers[who].written].clone();
+        self.tell_all(name, Kind::Writes, "writes", Some(stamp), Some(text.clone()), None);
         if held > 0 {
-            self.tell_all(&name, Kind::Held, "its write is held back in the network", Some(stamp), None, None);
+            self.tell_all(name, Kind::Held, "its write is held back in the network", Some(stamp), None, None);
         }
         self.ask_resource(who, Message::Write { stamp, text }, held);
     }
@@ -267,8 +270,9 @@ impl World {
                     } else {
                         "has no use for the grant any more".into()
                     };
-                    let name = self.scenario.workers[who].name.clone();
-                    self.tell_all(&name, if is { Kind::Granted } else { Kind::Lost }, words, Some(stamp), None, None);
+                    let scenario = Rc::clone(&self.scenario);
+                    let name = &scenario.workers[who].name;
+                    self.tell_all(name, if is { Kind::Granted } else { Kind::Lost }, words, Some(stamp), None, None);
                 }
             }
             Message::Renewed(request, ttl) => {
@@ -348,8 +352,9 @@ impl World {
         }
         self.workers[who].condition = Condition::Running;
         let stamp = self.workers[who].hand.as_ref().map(|hand| hand.stamp);
-        let name = self.scenario.workers[who].name.clone();
-        self.tell_all(&name, Kind::Wakes, "goes on where it was, and has noticed nothing", stamp, None, None);
+        let scenario = Rc::clone(&self.scenario);
+        let name = &scenario.workers[who].name;
+        self.tell_all(name, Kind::Wakes, "goes on where it was, and has noticed nothing", stamp, None, None);
         self.write(who, 0);
         for message in std::mem::take(&mut self.workers[who].inbox) {
             self.hears(who, message);

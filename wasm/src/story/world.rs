@@ -8,6 +8,7 @@ use super::scenario::{Scenario, What, When};
 use super::worker::Worker;
 use fencegate::{Duration, FenceRecord, Request, Stamp};
 use std::borrow::Cow;
+use std::rc::Rc;
 
 /// A limit on everything: no watchable story has more steps.
 const MOST_STEPS: u32 = 20_000;
@@ -116,7 +117,7 @@ pub(crate) enum Due {
 /// Everything there is, at one instant.
 #[derive(Clone, Debug)]
 pub(crate) struct World {
-    pub(crate) scenario: Scenario,
+    pub(crate) scenario: Rc<Scenario>,
     pub(crate) now: u64,
     pub(crate) due: Vec<(u64, u64, Due)>,
     /// Orders what is due at one instant as it came up.
@@ -130,29 +131,29 @@ pub(crate) struct World {
 }
 
 impl World {
-    pub(crate) fn new(scenario: Scenario) -> Self {
+    pub(crate) fn new(scenario: &Rc<Scenario>) -> Self {
         let mut world = Self {
             now: 0,
             due: Vec::new(),
             next: 0,
             steps: 0,
-            workers: scenario.workers.iter().map(|plan| Worker::new(plan, &scenario)).collect(),
-            coordinator: Coordinator::new(&scenario),
-            resource: Resource::new(&scenario),
+            workers: scenario.workers.iter().map(|plan| Worker::new(plan, scenario)).collect(),
+            coordinator: Coordinator::new(scenario),
+            resource: Resource::new(scenario),
             events: Vec::new(),
             // Any number but zero: the same story is told the same way each time.
             random: 0x9E37_79B9,
-            scenario,
+            scenario: Rc::clone(scenario),
         };
-        for (at, happening) in world.scenario.happenings.clone().iter().enumerate() {
+        for (at, happening) in scenario.happenings.iter().enumerate() {
             if let When::At(us) = happening.when {
                 world.schedule(us, Due::Happen(at));
             }
         }
-        for (at, write) in world.scenario.writes.clone().iter().enumerate() {
+        for (at, write) in scenario.writes.iter().enumerate() {
             world.schedule(write.at, Due::Script(at));
         }
-        for (at, worker) in world.scenario.workers.clone().iter().enumerate() {
+        for (at, worker) in scenario.workers.iter().enumerate() {
             world.schedule(worker.starts, Due::Poll(at, 0));
         }
         world
@@ -244,8 +245,8 @@ impl World {
 
     pub(crate) fn tell_worker(&mut self, who: usize, kind: Kind, words: impl Into<Cow<'static, str>>) {
         let stamp = self.workers[who].holder.stamp();
-        let name = self.scenario.workers[who].name.clone();
-        self.tell_all(&name, kind, words, stamp, None, None);
+        let scenario = Rc::clone(&self.scenario);
+        self.tell_all(&scenario.workers[who].name, kind, words, stamp, None, None);
     }
 
     pub(crate) fn tell_all(
@@ -262,7 +263,8 @@ impl World {
 
     /// Something that the scenario has in store.
     fn happen(&mut self, at: usize) {
-        let happening = self.scenario.happenings[at].clone();
+        let scenario = Rc::clone(&self.scenario);
+        let happening = &scenario.happenings[at];
         let who = happening.who;
         match happening.what {
             What::Freeze | What::Hang | What::Crash => self.strike(who, happening.what, happening.lasts),

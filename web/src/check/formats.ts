@@ -4,7 +4,7 @@
 
 import type { Preset, System } from "fencegate";
 import { Problem, readDrift, readDuration } from "../model/module";
-import { inOnes, inSeconds } from "../model/format";
+import { inOnes, inSeconds, MILLISECOND, SECOND, upTo } from "../model/format";
 import { rustNumber } from "../model/question";
 import { checked, effective, type Values } from "./correct";
 import { tokenOf } from "./lease";
@@ -23,7 +23,7 @@ export function configuration(preset: Preset, values: Values): { title: string; 
   const rounded: Values = {};
   for (const key of WHOLE_SECONDS[preset.system] ?? []) {
     const read = readDuration(effective(preset, values, key), "up", key);
-    if (!(read instanceof Problem) && read % SECOND) rounded[key] = `${(read + SECOND - 1n) / SECOND}s`;
+    if (!(read instanceof Problem) && read % SECOND) rounded[key] = `${inSeconds(upTo(read, SECOND))}s`;
   }
   const keys = Object.keys(rounded);
   if (!keys.length) return written(preset, values);
@@ -38,7 +38,6 @@ export function configuration(preset: Preset, values: Values): { title: string; 
   return { title, text: `${COMMENT[preset.system] ?? "#"} ${words}; rounded up.\n${text}` };
 }
 
-const SECOND = 1_000_000n;
 const COMMENT: Partial<Record<string, string>> = { etcd: "//" };
 
 function written(preset: Preset, values: Values): { title: string; text: string } {
@@ -48,7 +47,7 @@ function written(preset: Preset, values: Values): { title: string; text: string 
     return read instanceof Problem ? 0n : read;
   };
   const seconds = (key: string) => inSeconds(us(key));
-  const ms = (key: string) => `${(us(key) + 999n) / 1_000n}`;
+  const ms = (key: string) => `${upTo(us(key), MILLISECOND) / MILLISECOND}`;
   const go = (key: string) => goDuration(us(key));
   switch (preset.system) {
     case "patroni":
@@ -218,7 +217,7 @@ function factor(text: string): string {
 
 function goDuration(us: bigint): string {
   if (us % SECOND === 0n) return `${us / SECOND} * time.Second`;
-  return us % 1_000n === 0n ? `${us / 1_000n} * time.Millisecond` : `${us} * time.Microsecond`;
+  return us % MILLISECOND === 0n ? `${us / MILLISECOND} * time.Millisecond` : `${us} * time.Microsecond`;
 }
 
 /** ISO 8601, as Spring takes it. */

@@ -1,9 +1,9 @@
 // What the plan beside a check is worth: it is that of the TTL as asked for, and a finding may say that the system makes
 // another lease of it.
 
-import { plan, redlock, type Check, type Finding, type Preset, type RedlockInput } from "fencegate";
+import { plan, quorum, redlock, type Check, type Finding, type Preset, type Quorum, type Redlock, type RedlockInput } from "fencegate";
 import { attempt, big, Problem, readCount, readDrift, readDuration } from "../model/module";
-import { duration } from "../model/format";
+import { duration, SECOND, whole } from "../model/format";
 import type { CheckState } from "../state/state";
 import { effective, type Values } from "./correct";
 
@@ -48,12 +48,12 @@ function otherLease(preset: Preset, values: Values, found: Check): string | unde
   const said = sentences(found.findings.filter(({ rule }) => rules.includes(rule)));
   if (said || preset.system !== "kubernetes") return said;
   const lease = readDuration(effective(preset, values, "lease_duration"), "down", "lease_duration");
-  if (lease instanceof Problem || lease % 1_000_000n === 0n) return undefined;
-  return `The record keeps whole seconds, and challengers wait ${duration(lease - (lease % 1_000_000n))}.`;
+  if (lease instanceof Problem || duration(lease) === duration(whole(lease, SECOND))) return undefined;
+  return `The record keeps whole seconds, and challengers wait ${duration(whole(lease, SECOND))}.`;
 }
 
-/** What is left of a Redlock: it is its window. */
-function validity(preset: Preset, values: Values): Told {
+/** What is left of a Redlock, and how many of its nodes may be missing. */
+export function redlockOf(preset: Preset, values: Values): (Redlock & Quorum) | Problem {
   const time = (key: string, round: "down" | "up") => readDuration(effective(preset, values, key), round, key);
   const nodes = readCount(effective(preset, values, "nodes"), "nodes");
   const read: Record<keyof RedlockInput, bigint | Problem> = {
@@ -65,7 +65,12 @@ function validity(preset: Preset, values: Values): Told {
     drift_fixed_us: time("drift_fixed", "up"),
   };
   // The check has taken the same values.
-  const left = attempt(() => redlock(read as RedlockInput));
+  return attempt(() => ({ ...redlock(read as RedlockInput), ...quorum({ nodes: read.nodes as bigint }) }));
+}
+
+/** What is left of it: it is its window. */
+function validity(preset: Preset, values: Values): Told {
+  const left = redlockOf(preset, values);
   if (left instanceof Problem) return { name: "Validity", value: left.words };
   return { name: "Validity", value: left.held ? duration(big(left.validity_us)) : "not held" };
 }
@@ -77,12 +82,11 @@ function noPlan(preset: Preset, values: Values, { drift, rtt }: CheckState): str
   const text = effective(preset, values, lease);
   if (text === "infinite") return "none: the lease has no end";
   const beat = ["loop_wait", "retry_period", "heartbeat"].find((key) => key in preset.defaults);
-  const every = beat ? readDuration(effective(preset, values, beat), "up", beat) : 1n;
-  if (beat && every === 0n) return `none: ${beat} is zero`;
+  if (beat && readDuration(effective(preset, values, beat), "up", beat) === 0n) return `none: ${beat} is zero`;
   const [ttl, ppb, trip] = [readDuration(text, "down", lease), readDrift(drift, "drift"), readDuration(rtt || "0s", "up", "rtt")];
   if (ttl instanceof Problem || ppb instanceof Problem || trip instanceof Problem) return "none";
-  const attempts = !beat || every instanceof Problem || ttl / every < 2n ? 2n : ttl / every;
-  const planned = attempt(() => plan({ ttl_us: ttl, drift_ppb: ppb, rtt_us: trip, attempts }));
+  // Whatever refuses a plan refuses that of the fewest heartbeats.
+  const planned = attempt(() => plan({ ttl_us: ttl, drift_ppb: ppb, rtt_us: trip, attempts: 2 }));
   return planned instanceof Problem ? `none: ${planned.words.charAt(0).toLowerCase()}${planned.words.slice(1, -1)}` : "none";
 }
 

@@ -1,17 +1,19 @@
 // Check your lock service.
 
 import type { Check, Preset, System } from "fencegate";
+import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useRef } from "preact/hooks";
-import { presets, Problem, readDrift, readDuration } from "../model/module";
-import { checkable } from "../state/address";
+import { big, presets, Problem, readDrift, readDuration } from "../model/module";
 import type { CheckState } from "../state/state";
-import { Copy, save, toJson } from "../ui/copy";
+import { Copy, Exports, toJson } from "../ui/copy";
 import { DRIFTS, Field, SHORT_TIMES } from "../ui/field";
 import { say } from "../ui/say";
 import { Stale } from "../ui/stale";
 import { checked, correct, given, type Values } from "./correct";
 import { configuration, snippet } from "./formats";
-import { renews, takeoverOf, tokenOf, windowOf } from "./lease";
+import { INSTEAD } from "./instead";
+import { redlockOf, renews, takeoverOf, tokenOf, windowOf, type Token } from "./lease";
+import { Row, Table } from "../size/figures";
 
 interface Shown {
   found: Check;
@@ -19,20 +21,141 @@ interface Shown {
   preset: Preset;
 }
 
-export function CheckView({ state, set }: { state: CheckState; set: (state: CheckState) => void }) {
-  const preset = presets().systems.find(({ system }) => system === state.system);
+interface Props {
+  state: CheckState;
+  set: (state: CheckState) => void;
+}
+
+const presetOf = ({ system: name }: CheckState): Preset =>
+  presets().systems.find(({ system }) => system === name) as Preset;
+
+function Picker({ preset, state, set }: Props & { preset: Preset }) {
+  return (
+    <div class="field">
+      <label for="system">Lock service</label>
+      <select
+        id="system"
+        value={state.system}
+        onChange={(event) => set({ ...state, system: event.currentTarget.value, values: {} })}
+      >
+        {presets().systems.map(({ system }) => (
+          <option key={system} value={system}>
+            {system}
+          </option>
+        ))}
+      </select>
+      <p class="hint">{preset.notes}</p>
+    </div>
+  );
+}
+
+/** A system without a configuration to check. */
+function Unruled({ preset }: { preset: Preset }) {
+  const token = tokenOf(preset, {});
+  return (
+    <>
+      <section class="answer holds" aria-labelledby="check-title">
+        <Headline preset={preset}>
+          <p id="verdict" class="headline">
+            Nothing to check
+          </p>
+        </Headline>
+        <dl class="summary">
+          <Marks token={token.said} renews={preset.renews} />
+        </dl>
+      </section>
+      <section class="verdicts" aria-label="What to know">
+        <Origin token={token} />
+        <div class="verdict warn" id="instead">
+          <h3>What to do instead</h3>
+          <p>{INSTEAD[preset.system]}</p>
+        </div>
+      </section>
+      <Sources preset={preset} />
+    </>
+  );
+}
+
+function Headline({ preset, children }: { preset: Preset; children: ComponentChildren }) {
+  return (
+    <div>
+      <h2 id="check-title">{preset.system}</h2>
+      {children}
+    </div>
+  );
+}
+
+/** What every system has or has not. */
+function Marks({ token, renews }: { token: string; renews: boolean }) {
+  return (
+    <>
+      <div>
+        <dt>Token</dt>
+        <dd id="check-token">{token}</dd>
+      </div>
+      <div>
+        <dt>Renews by itself</dt>
+        <dd id="check-renews">{renews ? "yes" : "no"}</dd>
+      </div>
+    </>
+  );
+}
+
+function Origin({ token }: { token: Token }) {
+  return (
+    <div class={`verdict ${token.ordered ? "good" : "warn"}`}>
+      <h3>Where the token comes from</h3>
+      <p>{token.words}</p>
+    </div>
+  );
+}
+
+function Sources({ preset }: { preset: Preset }) {
+  return (
+    <section aria-labelledby="sources-title">
+      <h2 id="sources-title">Sources</h2>
+      <ul class="sources">
+        {preset.sources.map((source) => (
+          <li key={source}>{source}</li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+/** A Redlock's own figures, as the module reckons them. */
+function RedlockFigures({ preset, values }: { preset: Preset; values: Values }) {
+  const found = redlockOf(preset, values);
+  if (found instanceof Problem) return null;
+  return (
+    <section aria-labelledby="redlock-title">
+      <h2 id="redlock-title">The figures</h2>
+      <Table title="redlock-title">
+        <Row id="held" name="Held" concept="window" meaning="Whether anything is valid, and a quorum has granted it." value={found.held} />
+        <Row id="validity_us" name="Validity" concept="window" meaning="What is left of the TTL after acquiring and drift." value={big(found.validity_us)} />
+        <Row id="drift_us" name="Drift" concept="drift" meaning="What is allowed for it: the factor's part of the TTL, and the fixed part." value={big(found.drift_us)} />
+        <Row id="quorum" name="Quorum" concept="lease" meaning="How many nodes have to grant it." value={big(found.quorum)} />
+        <Row id="tolerates" name="Tolerates" concept="lease" meaning="How many may be missing." value={big(found.tolerates)} />
+      </Table>
+    </section>
+  );
+}
+
+export function CheckView({ state, set }: Props) {
+  const preset = presetOf(state);
+  const ruled = Object.keys(preset.defaults).length > 0;
   const values = useMemo(() => given(required(state), state.drift, state.rtt), [state]);
-  const found = useMemo(() => checked(state.system, values), [state.system, values]);
+  const found = useMemo(() => (ruled ? checked(state.system as System, values) : undefined), [state.system, values]);
   const last = useRef<Shown>(undefined);
-  if (!(found instanceof Problem) && preset) last.current = { found, values, preset };
+  if (found && !(found instanceof Problem)) last.current = { found, values, preset };
   const shown = last.current?.preset.system === state.system ? last.current : undefined;
   const problem = found instanceof Problem ? found : undefined;
 
   useEffect(() => {
-    say(found instanceof Problem ? found.words : found.ok ? "Its rules hold." : "A rule is broken.", 700);
-  }, [found]);
+    const words = found instanceof Problem ? found.words : found?.ok ? "Its rules hold." : "A rule is broken.";
+    say(found ? words : `${state.system}: nothing to check.`, 700);
+  }, [found, state.system]);
 
-  if (!preset) return null;
   const keys = Object.entries(preset.defaults);
   const put = (key: string, value: string) => {
     const { [key]: _, ...rest } = state.values;
@@ -41,21 +164,7 @@ export function CheckView({ state, set }: { state: CheckState; set: (state: Chec
   return (
     <div class="layout">
       <form class="settings" aria-label="The configuration" onSubmit={(event) => event.preventDefault()}>
-        <div class="field">
-          <label for="system">Lock service</label>
-          <select
-            id="system"
-            value={state.system}
-            onChange={(event) => set({ ...state, system: event.currentTarget.value as System, values: {} })}
-          >
-            {checkable().map((system) => (
-              <option key={system} value={system}>
-                {system}
-              </option>
-            ))}
-          </select>
-          <p class="hint">{preset.notes}</p>
-        </div>
+        <Picker preset={preset} state={state} set={set} />
         {keys.map(([key, initial]) =>
           typeof initial === "boolean" ? (
             <div class="field" key={`${state.system}.${key}`}>
@@ -98,25 +207,19 @@ export function CheckView({ state, set }: { state: CheckState; set: (state: Chec
             />
           ),
         )}
-        <Field
-          id="drift"
-          label="Drift of both clocks"
-          steps={DRIFTS}
-          value={state.drift}
-          optional
-          onInput={(drift) => set({ ...state, drift })}
-          problem={problem?.field === "drift" ? problem.words : undefined}
-          hint="for the window; the rules do not need it"
-        />
-        <Field
-          id="rtt"
-          label="Round trip"
-          steps={SHORT_TIMES}
-          value={state.rtt}
-          optional
-          onInput={(rtt) => set({ ...state, rtt })}
-          problem={problem?.field === "rtt" ? problem.words : undefined}
-        />
+        {ruled && (["drift", "rtt"] as const).map((id) => (
+          <Field
+            key={id}
+            id={id}
+            label={id === "drift" ? "Drift of both clocks" : "Round trip"}
+            steps={id === "drift" ? DRIFTS : SHORT_TIMES}
+            value={state[id]}
+            optional
+            onInput={(value) => set({ ...state, [id]: value })}
+            problem={problem?.field === id ? problem.words : undefined}
+            hint={id === "drift" && "for the window; the rules do not need it"}
+          />
+        ))}
       </form>
       <div class={`results${problem ? " stale" : ""}`}>
         {problem && (
@@ -127,7 +230,7 @@ export function CheckView({ state, set }: { state: CheckState; set: (state: Chec
             last={shown !== undefined}
           />
         )}
-        {shown && <Results {...shown} state={state} />}
+        {ruled ? shown && <Results {...shown} state={state} /> : <Unruled preset={preset} />}
       </div>
       {shown && !problem && (
         <p class="strip" aria-hidden="true">
@@ -143,8 +246,7 @@ export function CheckView({ state, set }: { state: CheckState; set: (state: Chec
 const REQUIRED = "30s";
 
 function required(state: CheckState): Values {
-  const preset = presets().systems.find(({ system }) => system === state.system);
-  const [first] = Object.entries(preset?.defaults ?? {});
+  const [first] = Object.entries(presetOf(state).defaults);
   return first && first[1] === null && !(first[0] in state.values) ? { ...state.values, [first[0]]: REQUIRED } : state.values;
 }
 
@@ -158,12 +260,11 @@ function Results({ found, values, preset, state }: Shown & { state: CheckState }
   return (
     <>
       <section class={`answer ${found.ok ? "holds" : "breaks"}`} aria-labelledby="check-title">
-        <div>
-          <h2 id="check-title">{preset.system}</h2>
+        <Headline preset={preset}>
           <p id="verdict" class={`headline ${found.ok ? "good" : "bad"}`}>
             {found.ok ? "Its rules hold" : errors.length === 1 ? "A rule is broken" : `${errors.length} rules are broken`}
           </p>
-        </div>
+        </Headline>
         <dl class="summary">
           {[windowOf(preset, values, found, state), takeoverOf(preset, values, found, state)].map(({ name, value, but }, at) => (
             <div key={at}>
@@ -172,14 +273,7 @@ function Results({ found, values, preset, state }: Shown & { state: CheckState }
               {but && <dd class="but">{but.charAt(0).toUpperCase() + but.slice(1)}</dd>}
             </div>
           ))}
-          <div>
-            <dt>Token</dt>
-            <dd id="check-token">{token.said}</dd>
-          </div>
-          <div>
-            <dt>Renews by itself</dt>
-            <dd id="check-renews">{renews(preset, found) ? "yes" : "no"}</dd>
-          </div>
+          <Marks token={token.said} renews={renews(preset, found)} />
         </dl>
       </section>
       <section class="verdicts" aria-label="Findings" id="findings">
@@ -197,11 +291,9 @@ function Results({ found, values, preset, state }: Shown & { state: CheckState }
             <p>None of its rules has anything to say.</p>
           </div>
         )}
-        <div class={`verdict ${token.ordered ? "good" : "warn"}`}>
-          <h3>Where the token comes from</h3>
-          <p>{token.words}</p>
-        </div>
+        <Origin token={token} />
       </section>
+      {preset.system === "redlock" && <RedlockFigures preset={preset} values={values} />}
       <section class="copies" aria-label="To take along">
         {correction && correction.changed.length > 0 && (
           <p class="hint" id="corrected">
@@ -222,24 +314,9 @@ function Results({ found, values, preset, state }: Shown & { state: CheckState }
           )}
         />
         <Copy id="command" title="At the command line" text={command} />
-        <div class="actions">
-          <button
-            type="button"
-            class="small"
-            onClick={() => save("check.json", new Blob([toJson(found)], { type: "application/json" }))}
-          >
-            JSON
-          </button>
-        </div>
+        <Exports name="check" json={() => toJson(found)} />
       </section>
-      <section aria-labelledby="sources-title">
-        <h2 id="sources-title">Sources</h2>
-        <ul class="sources">
-          {preset.sources.map((source) => (
-            <li key={source}>{source}</li>
-          ))}
-        </ul>
-      </section>
+      <Sources preset={preset} />
     </>
   );
 }

@@ -67,5 +67,14 @@ export function typedDuration(us: bigint): string {
 /** 10000000 ppb → "0.01". */
 export const inOnes = (ppb: bigint): string => decimal(ppb, 9);
 
+export const [MILLISECOND, SECOND] = [1_000n, 1_000_000n];
+
+/** In whole units, for what shows or takes no parts of one: down, or up for a setting. */
+export const whole = (us: bigint, unit: bigint): bigint => us - (us % unit);
+export const upTo = (us: bigint, unit: bigint): bigint => whole(us + unit - 1n, unit);
+
+/** 123 → "12.3". */
+export const tenths = (n: bigint): string => decimal(n, 1);
+
 /** 1500000 → "1.5". */
 export const inSeconds = (us: bigint): string => decimal(us, 6);

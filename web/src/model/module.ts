@@ -45,10 +45,11 @@ export function readDuration(typed: string, round: "down" | "up", field: string)
   return read instanceof Problem ? read : BigInt(read);
 }
 
-export function readDrift(typed: string, field: string): bigint | Problem {
-  const text = compact(typed);
-  if (!text) return new Problem(field, "Nothing is written there: a drift such as 500ppm, 20ppb or 0.05% is needed.");
-  const read = attempt(() => fencegate.parseDrift(/^0+$/.test(text) ? "0ppm" : text, field));
+/** A drift as it was typed, or what those of several clocks add up to. */
+export function readDrift(typed: string | string[], field: string): bigint | Problem {
+  const texts = [typed].flat().map((one) => compact(one).replace(/^0+$/, "0ppm"));
+  if (texts.includes("")) return new Problem(field, "Nothing is written there: a drift such as 500ppm, 20ppb or 0.05% is needed.");
+  const read = attempt(() => fencegate.parseDrift(texts, field));
   return read instanceof Problem ? read : BigInt(read);
 }
 

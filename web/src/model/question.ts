@@ -17,6 +17,9 @@ export interface Answer {
   lost: bigint;
   start: "send" | "grant";
   offset: bigint;
+  /** Whether it is renewed while the work runs; where it is not, the shortest job, if that was said. */
+  renews: boolean;
+  shortest: bigint;
   /** The part of the margin that drift takes: the margin of the same lease with nothing else in it. */
   driftMargin: bigint;
   sized: boolean;
@@ -55,7 +58,8 @@ export function ask(typed: SizeState): Answer | NoTtl | { problems: Problems } {
   };
   const time = (field: keyof SizeState): bigint => (typed[field].trim() ? take(readDuration(typed[field], "up", field)) : 0n);
   const sizing = typed.from === "work";
-  const drift = take(readDrift(typed.holder, "holder")) + take(readDrift(typed.coordinator, "coordinator"));
+  for (const clock of ["holder", "coordinator"] as const) take(readDrift(typed[clock], clock));
+  const drift = problems["holder"] || problems["coordinator"] ? 0n : take(readDrift([typed.holder, typed.coordinator], "drift"));
   const [rtt, work, pause, poll] = [time("rtt"), time("work"), time("pause"), time("poll")];
   const attempts = take(readCount(typed.attempts, "attempts"));
   // From a TTL nobody is asked for it; it only goes into what is drawn beside.
@@ -63,6 +67,8 @@ export function ask(typed: SizeState): Answer | NoTtl | { problems: Problems } {
   const lost = sizing ? take(given) : given instanceof Problem ? 1n : given;
   const ttl = sizing ? 0n : take(readDuration(typed.ttl, "down", "ttl"));
   const offset = sizing ? 0n : time("offset");
+  const renews = sizing || typed.renews === "yes";
+  const shortest = renews ? 0n : time("shortest");
   const granularity = sizing && typed.granularity.trim() ? time("granularity") : 1n;
   if (Object.keys(problems).length) return { problems };
 
@@ -88,7 +94,7 @@ export function ask(typed: SizeState): Answer | NoTtl | { problems: Problems } {
   return {
     plan: answer,
     ttl: answerTtl,
-    ...{ drift, rtt, work, pause, poll, attempts, lost, start, offset },
+    ...{ drift, rtt, work, pause, poll, attempts, lost, start, offset, renews, shortest },
     driftMargin: big(driftOnly.margin_us),
     sized: sizing,
     planInput: { ...shared, ttl_us: answerTtl, start, clock_offset_us: offset },

@@ -30,12 +30,10 @@ export interface Story {
   cancelled: bigint;
   /** What the labels say: the module's own figures, from the start of the holder's timer; the cancellation's from the answer. */
   said: { workEnd: bigint; window: bigint; cancel: bigint };
-  heartbeats: { at: bigint; helps: boolean }[];
+  /** How far heartbeats are apart, and how many of them help; none where nobody renews. */
+  beats: { every: bigint; help: bigint } | undefined;
   parts: Record<string, Part>;
 }
-
-/** More strokes than this are one band. */
-const MOST_STROKES = 60n;
 
 export function tell(answer: Answer): Story {
   const { plan, ttl, rtt, drift: ppb, driftMargin, offset, work } = answer;
@@ -46,10 +44,10 @@ export function tell(answer: Answer): Story {
   const [heartbeat, cancel, renewals] = [big(plan.heartbeat_us), big(plan.cancel_after_us), big(plan.renewals_in_window)];
   const trips = rtt + cancel < windowEnd ? rtt + cancel : windowEnd;
 
-  const heartbeats: Story["heartbeats"] = [];
-  for (let k = 1n; k <= MOST_STROKES && start + k * heartbeat < takeover; k += 1n) {
-    heartbeats.push({ at: start + k * heartbeat, helps: k <= renewals });
-  }
+  const beat =
+    plan.sustainable && heartbeat + rtt === cancel
+      ? `c − d = ${duration(cancel)} − ${duration(rtt)}`
+      : `⌊T / n⌋ = ⌊${duration(ttl)} / ${grouped(answer.attempts)}⌋`;
   const parts: Part[] = [
     {
       id: "lease",
@@ -111,8 +109,8 @@ export function tell(answer: Answer): Story {
       name: "Heartbeats",
       from: start,
       to: windowEnd,
-      words: `Renewals leave this far apart. ${plan.renewals_in_window === 1 ? "One is" : `${grouped(renewals)} are`} answered inside the window and still help; what leaves later is drawn hollow.`,
-      formula: `h = ${duration(heartbeat)}; k · h + d < window for k ≤ ${grouped(renewals)}`,
+      words: `Renewals leave this far apart. ${help(renewals)}; what leaves later is drawn hollow.`,
+      formula: `h = ${beat} = ${duration(heartbeat)}; k · ${duration(heartbeat)} + ${duration(rtt)} < ${duration(big(plan.window_us))} for k ≤ ${grouped(renewals)}`,
       source: CONTRACT,
     },
     {
@@ -121,7 +119,7 @@ export function tell(answer: Answer): Story {
       from: trips,
       to: trips,
       words: `Work in hand stops once more than this has passed since the last answer, and at the end of the window at the latest. Renewals that may go unanswered before: ${plan.misses_before_cancel}.`,
-      formula: `c = ⌊T / 3⌋ = ${duration(cancel)}`,
+      formula: `c = ⌊T / 3⌋ = ⌊${duration(ttl)} / 3⌋ = ${duration(cancel)}`,
       source: CONTRACT,
     },
     {
@@ -139,11 +137,19 @@ export function tell(answer: Answer): Story {
       from: ttl,
       to: takeover,
       words: `The next holder has the lease after ${duration(ttl)} at the earliest, and at the latest here, where this one dies just after sending a renewal.`,
-      formula: `⌈T / (1 − ε)⌉ + 2 d + poll = ${duration(takeover)}`,
+      formula: `⌈T / (1 − ε)⌉ + 2 d + poll = ⌈${duration(ttl)} / (1 − ${drift(ppb)})⌉ + 2 · ${duration(rtt)} + ${duration(answer.poll)} = ${duration(takeover)}`,
       source: CONTRACT,
     },
   ];
   const known = Object.fromEntries(parts.map((part) => [part.id, part]));
   const said = { workEnd: big(plan.work_deadline_us), window: big(plan.window_us), cancel };
-  return { ttl, start, workEnd, windowEnd, takeover, cancelled: trips, said, heartbeats, parts: known };
+  const beats = answer.renews ? { every: heartbeat, help: renewals } : undefined;
+  // Nobody who does not renew waits for answers.
+  const cancelled = answer.renews ? trips : windowEnd;
+  return { ttl, start, workEnd, windowEnd, takeover, cancelled, said, beats, parts: known };
 }
+
+/** How many heartbeats help, in words. */
+export const help = (renewals: bigint): string =>
+  `${renewals === 1n ? "One of them is" : `${grouped(renewals)} of them are`} answered inside the window and still help${renewals === 1n ? "s" : ""}`;
+

@@ -2,11 +2,11 @@
 // seen. A part that is hovered over or focused says what it is.
 
 import { useMemo, useState } from "preact/hooks";
-import { duration } from "../model/format";
+import { duration, grouped, tenths } from "../model/format";
 import type { Answer } from "../model/question";
 import { measure, useWidth } from "../ui/width";
 import { height, place, type Label } from "./labels";
-import { tell, type Part, type Story } from "./parts";
+import { help, tell, type Part, type Story } from "./parts";
 import { scale, ticks, type Scale } from "./scale";
 
 const BAR = 30;
@@ -19,10 +19,10 @@ export function Picture({ answer }: { answer: Answer }) {
   const part = chosen === undefined ? undefined : story.parts[chosen];
   const whole = scale(0n, story.takeover, 1, width - 1);
   const end = magnified(story, width);
-  const top = panel(story, whole, width, 0, setChosen, chosen);
-  const lower = end && panel(story, end, width, top.bottom + 54, setChosen, chosen);
+  const top = panel("whole", story, whole, width, 0, setChosen, chosen);
+  const lower = end && panel("end", story, end, width, top.bottom + 54, setChosen, chosen);
   const total = lower?.bottom ?? top.bottom;
-  const times = end ? Number(story.takeover) / Number(end.to - end.from) : 0;
+  const times = end ? (story.takeover * 10n) / (end.to - end.from) : 0n;
   return (
     <div ref={ref} class="picture-host">
       <svg
@@ -48,12 +48,18 @@ export function Picture({ answer }: { answer: Answer }) {
               points={`${whole.x(end.from)},${top.bottom} ${width},${top.bottom} ${width},${top.bottom + 18} 0,${top.bottom + 18}`}
             />
             <text class="title" x={0} y={top.bottom + 42}>
-              The end, {times < 10 ? times.toFixed(1) : Math.round(times)} times larger
+              The end, {times < 100n ? tenths(times) : grouped(times / 10n)} times larger
             </text>
             {lower.drawn}
           </>
         )}
       </svg>
+      {story.beats && (
+        <p class="hint" id="beats">
+          One heartbeat every {duration(story.beats.every)}. {help(story.beats.help)}, drawn filled
+          {crowded(story, whole, width) && "; too close to be drawn one by one, they are a band"}.
+        </p>
+      )}
       <div class="explained" aria-live="polite">
         {part ? (
           <>
@@ -84,9 +90,8 @@ function magnified({ windowEnd, takeover }: Story, width: number): Scale | undef
 
 type Choose = (id: string) => void;
 
-function panel(story: Story, at: Scale, width: number, top: number, choose: Choose, chosen: string | undefined) {
+function panel(key: string, story: Story, at: Scale, width: number, top: number, choose: Choose, chosen: string | undefined) {
   const { parts } = story;
-  const key = `${at.from}`;
   const part = (id: string, y: number, cls: string, words = "", h = BAR) => {
     const found = parts[id];
     return (
@@ -155,8 +160,8 @@ function panel(story: Story, at: Scale, width: number, top: number, choose: Choo
           {part("last", y, "finish")}
           {part("drift", y, "drift", "drift")}
           {part("offset", y, "offset", "offset")}
-          <Heartbeats story={story} at={at} y={y + BAR} choose={choose} chosen={chosen === "heartbeat"} />
-          <Cancel story={story} at={at} y={y} choose={choose} chosen={chosen === "cancel"} />
+          <Heartbeats story={story} at={at} y={y + BAR} width={width} choose={choose} chosen={chosen === "heartbeat"} />
+          {story.beats && <Cancel story={story} at={at} y={y} choose={choose} chosen={chosen === "cancel"} />}
           {holder.drawn}
         </>
       )}
@@ -201,7 +206,7 @@ function Bar({ part, at, y, h, cls, words, choose, chosen }: BarProps) {
         <rect class="hatched" x={x} y={y} width={width} height={h} fill={`url(#hatch-${cls})`} />
       )}
       {words && measure(words) + 20 < width && (
-        <text class={`in-${cls}`} x={x + 10} y={y + h / 2 + 4.5}>
+        <text class={`in-${cls}`} x={x + 10} y={y + (cls === "act" ? 14 : h / 2 + 4.5)}>
           {words}
         </text>
       )}
@@ -217,19 +222,43 @@ interface MarkProps {
   chosen: boolean;
 }
 
-function Heartbeats({ story, at, y, choose, chosen }: MarkProps) {
-  const shown = story.heartbeats.filter((beat) => beat.at >= at.from && beat.at <= at.to);
+/** The numbers of the first and the last heartbeat on the scale. */
+function inSight({ start, takeover, beats }: Story, at: Scale): [first: bigint, last: bigint] {
+  if (!beats) return [1n, 0n];
+  const first = at.from > start ? (at.from - start + beats.every - 1n) / beats.every : 1n;
+  const end = at.to < takeover ? at.to : takeover - 1n;
+  return [first > 1n ? first : 1n, (end - start) / beats.every];
+}
+
+/** Whether heartbeats would lie upon one another. */
+function crowded(story: Story, at: Scale, width: number): boolean {
+  const [first, last] = inSight(story, at);
+  return last - first >= BigInt(Math.floor(width / 10));
+}
+
+function Heartbeats({ story, at, y, width, choose, chosen }: MarkProps & { width: number }) {
   const { heartbeat } = story.parts;
-  if (!shown.length || !heartbeat) return null;
+  const { beats, start } = story;
+  const [first, last] = inSight(story, at);
+  if (!heartbeat || !beats || last < first) return null;
+  const x = (k: bigint) => at.x(start + k * beats.every);
+  const band = (cls: string, from: bigint, to: bigint) =>
+    from <= to && <rect class={cls} x={x(from) - 2} y={y - 11} width={Math.max(x(to) - x(from), 0) + 4} height={6} rx={3} />;
+  const shown = crowded(story, at, width) ? undefined : Array.from({ length: Number(last - first) + 1 }, (_, n) => first + BigInt(n));
   return (
     <g
       class={`part${chosen ? " chosen" : ""}`}
       {...events("heartbeat", choose)}
       aria-label={`${heartbeat.name}: ${heartbeat.formula}. ${heartbeat.words}`}
     >
-      {shown.map((beat) => (
-        <circle key={`${beat.at}`} class={beat.helps ? "beat" : "beat late"} cx={at.x(beat.at)} cy={y - 8} r={4} />
-      ))}
+      {shown ? (
+        shown.map((k) => <circle key={`${k}`} class={k <= beats.help ? "beat" : "beat late"} cx={x(k)} cy={y - 8} r={4} />)
+      ) : (
+        <>
+          {band("beat", first, last < beats.help ? last : beats.help)}
+          {band("beat late", first > beats.help ? first : beats.help + 1n, last)}
+        </>
+      )}
     </g>
   );
 }
@@ -265,7 +294,7 @@ function marks(_story: Story, at: Scale, width: number, y: number, all: Mark[]) 
     measure,
   );
   const drawn = placed.map(({ x, words, cls, row, left }) => (
-    <g key={cls + words} aria-hidden="true">
+    <g key={cls} aria-hidden="true">
       <line class={`leader ${cls}`} x1={x} y1={y} x2={x} y2={y + row * ROW + 17} />
       <text class={`mark ${cls}`} x={left} y={y + row * ROW + 17}>
         {words}

@@ -1,6 +1,7 @@
 // The figures in a table, exact. Each is the module's.
 
 import type { Plan } from "fencegate";
+import type { ComponentChildren } from "preact";
 import { big } from "../model/module";
 import { duration, exactly, grouped } from "../model/format";
 import type { Answer } from "../model/question";
@@ -40,9 +41,20 @@ const FIGURES: readonly [field: Field, name: string, concept: string, meaning: s
   ["renewals_per_hour", "Renewals an hour", "heartbeat", "What keeping the lease costs the coordinator."],
 ];
 
-export function Figures({ answer }: { answer: Answer }) {
+/** What says nothing of a lease that nobody renews. */
+const RENEWED: readonly Field[] = [
+  "heartbeat_us",
+  "renewals_in_window",
+  "cancel_after_us",
+  "misses_before_cancel",
+  "stall_tolerance_us",
+  "renewals_per_hour",
+];
+
+/** A table of figures; `title` is the element that names it. */
+export function Table({ title, children }: { title: string; children: ComponentChildren }) {
   return (
-    <table role="table" aria-labelledby="figures-title">
+    <table role="table" aria-labelledby={title}>
       <thead role="rowgroup">
         <tr role="row">
           {["Figure", "Value", "What it means"].map((head) => (
@@ -52,18 +64,24 @@ export function Figures({ answer }: { answer: Answer }) {
           ))}
         </tr>
       </thead>
-      <tbody role="rowgroup">
-        {answer.sized && (
-          <Row
-            id="ttl_us"
-            name="Least TTL"
-            concept="lease"
-            meaning="The shortest lease with room for the work, the pause and the lost renewals."
-            value={answer.ttl}
-            time
-          />
-        )}
-        {FIGURES.map(([field, name, concept, meaning]) => (
+      <tbody role="rowgroup">{children}</tbody>
+    </table>
+  );
+}
+
+export function Figures({ answer }: { answer: Answer }) {
+  return (
+    <Table title="figures-title">
+      {answer.sized && (
+        <Row
+          id="ttl_us"
+          name="Least TTL"
+          concept="lease"
+          meaning="The shortest lease with room for the work, the pause and the lost renewals."
+          value={answer.ttl}
+        />
+      )}
+      {FIGURES.filter(([field]) => answer.renews || !RENEWED.includes(field)).map(([field, name, concept, meaning]) => (
           <Row
             key={field}
             id={field}
@@ -71,37 +89,32 @@ export function Figures({ answer }: { answer: Answer }) {
             concept={concept}
             meaning={meaning}
             value={big(answer.plan[field])}
-            time={field.endsWith("_us")}
           />
         ))}
-      </tbody>
-    </table>
+    </Table>
   );
 }
 
-/** The roles are said since a narrow page lays rows out as blocks. */
-function Row({
-  id,
-  name,
-  concept,
-  meaning,
-  value,
-  time,
-}: {
+interface RowProps {
+  /** The module's own name of it: what ends in `_us` is a time. */
   id: string;
   name: string;
   concept: string;
   meaning: string;
-  value: bigint;
-  time: boolean;
-}) {
+  value: bigint | boolean;
+}
+
+/** The roles are said since a narrow page lays rows out as blocks. */
+export function Row({ id, name, concept, meaning, value }: RowProps) {
+  const time = typeof value === "bigint" && id.endsWith("_us");
+  const words = typeof value === "boolean" ? (value ? "yes" : "no") : time ? duration(value) : grouped(value);
   return (
     <tr id={id} role="row">
       <th scope="row" role="rowheader">
         <span class={`dot ${concept}`} aria-hidden="true" /> {name}
       </th>
       <td class="value" role="cell">
-        <data value={value.toString()}>{time ? duration(value) : grouped(value)}</data>
+        <data value={value.toString()}>{words}</data>
         {time && <span class="exact">{exactly(value)}</span>}
       </td>
       <td class="meaning" role="cell">

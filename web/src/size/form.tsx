@@ -5,17 +5,22 @@ import { drift as driftWords, duration, length, typedDrift } from "../model/form
 import { attempt, big, presets, Problem, readCount, readDrift, readDuration } from "../model/module";
 import { chain } from "fencegate";
 import type { Problems } from "../model/question";
-import type { SizeState } from "../state/state";
+import { SIZE, type SizeState } from "../state/state";
 import { Choice, COUNTS, DRIFTS, Field, SHORT_TIMES, TIMES, WORK_TIMES } from "../ui/field";
 import { More } from "../ui/more";
 import { OPENERS } from "./openers";
 
 const FOLDED = ["pause", "attempts", "lost", "poll", "granularity", "offset"] as const;
 
+const YES_OR_NO = [
+  ["yes", "yes"],
+  ["no", "no"],
+] as const;
+
 /** The fields that are on the page. */
-export const fields = ({ from }: SizeState): string[] => [
+export const fields = ({ from, renews }: SizeState): string[] => [
   ...["work", "rtt", "holder", "coordinator", "drift", "pause", "attempts", "poll"],
-  ...(from === "ttl" ? ["ttl", "offset"] : ["lost", "granularity"]),
+  ...(from === "ttl" ? ["ttl", "offset", ...(renews === "no" ? ["shortest"] : [])] : ["lost", "granularity"]),
 ];
 
 interface Props {
@@ -40,35 +45,19 @@ export function SizeForm({ state, set, problems }: Props) {
     onInput: (value: string) => put({ [id]: value }),
     problem: problems[id],
   });
+  const choice = <K extends keyof SizeState>(id: K, legend: string, options: readonly (readonly [SizeState[K], string])[]) => (
+    <Choice name={id} legend={legend} value={state[id]} options={options} onChange={(value) => put({ [id]: value })} />
+  );
+  const unrenewed = state.from === "ttl" && state.renews === "no";
   return (
     <form class="settings" aria-label="The lease" onSubmit={(event) => event.preventDefault()}>
-      <Choice
-        name="cost"
-        legend="What does a double run cost?"
-        value={state.cost}
-        options={[
-          ["wasted", "wasted work"],
-          ["broken", "broken state"],
-        ]}
-        onChange={(cost) => put({ cost })}
-      />
-      {state.cost !== "wasted" && (
-        <Choice
-          name="token"
-          legend="Can the resource check a token?"
-          value={state.token}
-          options={[
-            ["yes", "yes"],
-            ["no", "no"],
-          ]}
-          onChange={(token) => put({ token })}
-        />
-      )}
+      {choice("cost", "What does a double run cost?", [["wasted", "wasted work"], ["broken", "broken state"]])}
+      {state.cost !== "wasted" && choice("token", "Can the resource check a token?", YES_OR_NO)}
       <div class="field openers">
         <p class="legend">In your words</p>
         <div class="chips">
           {OPENERS.map((opener) => (
-            <button key={opener.said} type="button" class="chip" onClick={() => (setOurs(opener.ours), put(opener.change))}>
+            <button key={opener.said} type="button" class="chip" onClick={() => (setOurs(opener.ours), put({ ...SIZE, over: state.over, ...opener.change }))}>
               {opener.said}
             </button>
           ))}
@@ -79,49 +68,33 @@ export function SizeForm({ state, set, problems }: Props) {
           </p>
         )}
       </div>
-      <Choice
-        name="from"
-        legend="Direction"
-        value={state.from}
-        options={[
-          ["ttl", "from a TTL to its window"],
-          ["work", "from the work to the least TTL"],
-        ]}
-        onChange={(from) => put({ from })}
-      />
+      {choice("from", "Direction", [["ttl", "from a TTL to its window"], ["work", "from the work to the least TTL"]])}
       {state.from === "ttl" && (
-        <Field
-          {...field("ttl")}
-          label="TTL"
-          steps={TIMES}
-          hint={
-            <>
-              T, as the coordinator grants it: <code>10s</code>, <code>1m30s</code>
-            </>
-          }
-        />
+        <>
+          <Field
+            {...field("ttl")}
+            label="TTL"
+            steps={TIMES}
+            hint={
+              <>
+                T, as the coordinator grants it: <code>10s</code>, <code>1m30s</code>
+              </>
+            }
+          />
+          {choice("renews", "Is it renewed while the work runs?", YES_OR_NO)}
+        </>
       )}
       <Field
         {...field("work")}
         label="Work"
         steps={WORK_TIMES}
         optional
-        hint="W, from the last check of the lease until the effect is over"
+        hint={`W, from the last check of the lease until the effect is over${unrenewed ? "; of jobs, the longest" : ""}`}
       />
+      {unrenewed && <Field {...field("shortest")} label="Shortest job" steps={WORK_TIMES} optional />}
       <Field {...field("rtt")} label="Round trip" steps={SHORT_TIMES} optional hint="d, the worst of an acquire or renew call" />
       {clocks}
-      {state.from === "ttl" && (
-        <Choice
-          name="start"
-          legend="The holder starts its timer"
-          value={state.start}
-          options={[
-            ["send", "before it sends"],
-            ["grant", "at the reply"],
-          ]}
-          onChange={(start) => put({ start })}
-        />
-      )}
+      {state.from === "ttl" && choice("start", "The holder starts its timer", [["send", "before it sends"], ["grant", "at the reply"]])}
       <More
         summary="Pauses, heartbeats, polling"
         wanted={state.from === "work" || FOLDED.some((id) => problems[id] !== undefined)}

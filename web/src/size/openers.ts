@@ -5,6 +5,7 @@ import type { SizeState } from "../state/state";
 export interface Opener {
   said: string;
   ours: string;
+  /** What is set; everything else is as the page begins. */
   change: Partial<SizeState>;
 }
 
@@ -12,7 +13,7 @@ export const OPENERS: readonly Opener[] = [
   {
     said: "My command time-out is 500 ms",
     ours: "A time-out is no lease: it ends your wait and not what the command does. Its length is work (W); the TTL that carries it is asked for from the work.",
-    change: { from: "work", work: "500ms", pause: "", lost: "1", cost: "broken" },
+    change: { from: "work", work: "500ms", cost: "broken" },
   },
   {
     said: "Two controllers, one relay",
@@ -35,8 +36,8 @@ export const OPENERS: readonly Opener[] = [
   },
   {
     said: "My lock expires during the job",
-    ours: "The job is longer than the window. Either it is cut into steps that check the lease again, each of them W, or the TTL is sized from the whole job.",
-    change: { from: "ttl", ttl: "60s", work: "15m", rtt: "50ms", cost: "broken" },
+    ours: "The job is longer than the window. Either it is cut into steps that check the lease again, each of them W, or the TTL is sized from the whole job, or somebody renews it meanwhile.",
+    change: { from: "ttl", ttl: "60s", renews: "no", shortest: "30s", work: "15m", rtt: "50ms", cost: "broken" },
   },
   {
     said: "The collector stops my process",
@@ -46,9 +47,6 @@ export const OPENERS: readonly Opener[] = [
       work: "2s",
       pause: "500ms",
       rtt: "50ms",
-      holder: "500ppm",
-      coordinator: "500ppm",
-      lost: "1",
       cost: "broken",
     },
   },

@@ -2,7 +2,6 @@
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
-import "uplot/dist/uPlot.min.css";
 import { drift, duration, grouped } from "../model/format";
 import type { Answer } from "../model/question";
 import { Choice } from "../ui/field";
@@ -76,7 +75,9 @@ function Both({ left, right, over, rested, setOver }: BothProps) {
           name="window"
           points={left}
           unit={over === "drift" ? drift : duration}
+          here={over === "drift" ? rested.drift : rested.rtt}
           xLabel={over === "drift" ? "Drift" : "Round trip"}
+          axes={[over === "drift" ? "Drift of both clocks, ppm or %" : "Round trip, µs to s", "After the start of the timer, s"]}
           series={[
             { label: "Window", colour: "--window" },
             { label: "Left for work", colour: "--work", dash: [8, 4] },
@@ -94,7 +95,9 @@ function Both({ left, right, over, rested, setOver }: BothProps) {
           name="ttl"
           points={right}
           unit={duration}
+          here={rested.work}
           xLabel="Work"
+          axes={["Work, ms to h", "Least TTL and takeover, ms to d", "Renewals an hour"]}
           series={[
             { label: "Least TTL", colour: "--lease-line" },
             { label: "Takeover", colour: "--takeover", dash: [8, 4] },
@@ -111,10 +114,20 @@ interface PlotProps {
   points: Point[];
   unit: (value: bigint) => string;
   xLabel: string;
+  /** What the axes show, with its unit: below, at the left, at the right. */
+  axes: readonly [below: string, left: string, right?: string];
+  /** What the visitor has set. */
+  here: bigint;
   series: Series[];
 }
 
-const colour = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+/** A custom property's colour, as the theme has it: only an element that uses it knows. */
+function colour(host: HTMLElement, name: string): string {
+  host.style.color = `var(${name})`;
+  const found = getComputedStyle(host).color;
+  host.style.color = "";
+  return found;
+}
 
 /** A tick as people read it: of a value of the axis, which the plot keeps as a fraction. */
 const tick = (show: (value: bigint) => string) => (_: uPlot, values: (number | null)[]) =>
@@ -144,7 +157,30 @@ const splits = (round: number[], most: number) => (_: uPlot, _axis: number, min:
 const linear = (_: uPlot, _axis: number, _min: number, max: number) =>
   ticks(scale(0n, BigInt(Math.floor(max)), 0, 220), () => 16).map(Number);
 
-function Plot({ name, points, unit, xLabel, series }: PlotProps) {
+/** Where the visitor's own setting is: a line down the plot, and a point on each curve. */
+const mark = (host: HTMLElement, here: bigint, series: Series[]) => (plot: uPlot) => {
+  const at = plot.data[0].indexOf(Number(here));
+  if (at < 0) return;
+  const { ctx, bbox } = plot;
+  const x = plot.valToPos(Number(here), "x", true);
+  ctx.save();
+  ctx.strokeStyle = ctx.fillStyle = colour(host, "--ink");
+  ctx.lineWidth = devicePixelRatio;
+  ctx.beginPath();
+  ctx.moveTo(x, bbox.top);
+  ctx.lineTo(x, bbox.top + bbox.height);
+  ctx.stroke();
+  series.forEach((one, n) => {
+    const value = plot.data[n + 1]?.[at];
+    if (value === null || value === undefined) return;
+    ctx.beginPath();
+    ctx.arc(x, plot.valToPos(value, one.hourly ? "hour" : "y", true), 4 * devicePixelRatio, 0, 7);
+    ctx.fill();
+  });
+  ctx.restore();
+};
+
+function Plot({ name, points, unit, xLabel, axes, here, series }: PlotProps) {
   const { ref, width } = useWidth<HTMLDivElement>(240);
   const canvas = useRef<HTMLDivElement>(null);
   const [theme, setTheme] = useState(0);
@@ -166,10 +202,13 @@ function Plot({ name, points, unit, xLabel, series }: PlotProps) {
     ] as uPlot.AlignedData;
     const font = `12px ${getComputedStyle(host).fontFamily}`;
     const axis = {
-      stroke: colour("--muted"),
-      grid: { stroke: colour("--rule"), width: 1 },
+      stroke: colour(host, "--muted"),
+      grid: { stroke: colour(host, "--rule"), width: 1 },
       ticks: { show: false },
       font,
+      labelFont: font,
+      labelSize: 20,
+      labelGap: 2,
       filter: (_: uPlot, all: number[]) => all,
     };
     // What spans decades is drawn in decades; a window over drift is a matter of how much of it is left.
@@ -178,8 +217,8 @@ function Plot({ name, points, unit, xLabel, series }: PlotProps) {
     const plot = new uPlot(
       {
         width,
-        height: 260,
-        padding: [12, hourly ? 0 : 16, 0, 0],
+        height: 290,
+        padding: [12, hourly ? 0 : 24, 0, 0],
         legend: { show: false },
         cursor: { show: false },
         scales: {
@@ -188,12 +227,13 @@ function Plot({ name, points, unit, xLabel, series }: PlotProps) {
           ...(hourly ? { hour: { distr: 3 } } : {}),
         },
         axes: [
-          { ...axis, values: tick(unit), splits: splits(unit === duration ? ROUND_TIMES : TEN, width < 420 ? 4 : 8) },
-          { ...axis, values: tick(duration), size: 58, splits: logarithmic ? splits(ROUND_TIMES, 8) : linear },
+          { ...axis, label: axes[0], size: 32, values: tick(unit), splits: splits(unit === duration ? ROUND_TIMES : TEN, width < 420 ? 4 : 8) },
+          { ...axis, label: axes[1], values: tick(duration), size: 58, splits: logarithmic ? splits(ROUND_TIMES, 8) : linear },
           ...(hourly
             ? [
                 {
                   ...axis,
+                  label: axes[2] ?? "",
                   scale: "hour",
                   side: 1 as const,
                   values: tick(grouped),
@@ -204,11 +244,12 @@ function Plot({ name, points, unit, xLabel, series }: PlotProps) {
               ]
             : []),
         ],
+        hooks: { draw: [mark(host, here, series)] },
         series: [
           {},
           ...series.map((one) => ({
             label: one.label,
-            stroke: colour(one.colour),
+            stroke: colour(host, one.colour),
             width: 2,
             scale: one.hourly ? "hour" : "y",
             points: { show: false },
@@ -233,6 +274,11 @@ function Plot({ name, points, unit, xLabel, series }: PlotProps) {
             {one.label}
           </li>
         ))}
+        {points.some(({ x }) => x === here) && (
+          <li>
+            <span class="here">●</span> your setting, {unit(here)}
+          </li>
+        )}
       </ul>
       <div ref={canvas} aria-hidden="true" />
       <details class="more">
@@ -251,8 +297,11 @@ function Plot({ name, points, unit, xLabel, series }: PlotProps) {
             </thead>
             <tbody>
               {points.map(({ x, values }) => (
-                <tr key={`${x}`}>
-                  <th scope="row">{unit(x)}</th>
+                <tr key={`${x}`} class={x === here ? "here" : undefined}>
+                  <th scope="row">
+                    {unit(x)}
+                    {x === here && ", your setting"}
+                  </th>
                   {series.map((one, at) => {
                     const value = values[at];
                     return (

@@ -1,6 +1,6 @@
 // The verdicts in words: what breaks first, and what to change. Every figure in them is the module's.
 
-import { plan as planned, size } from "fencegate";
+import { plan as planned, size, type PlanInput } from "fencegate";
 import { attempt, big, Problem } from "../model/module";
 import { duration, grouped } from "../model/format";
 import type { Answer } from "../model/question";
@@ -13,7 +13,7 @@ export interface Verdict {
 }
 
 export function verdicts(answer: Answer, typed: SizeState): Verdict[] {
-  const { plan, ttl, work, rtt, pause, attempts } = answer;
+  const { plan, ttl, work, rtt, pause } = answer;
   const said: Verdict[] = [];
   const add = (level: Verdict["level"], title: string, words: string) => said.push({ level, title, words });
   const window = big(plan.window_us);
@@ -25,6 +25,7 @@ export function verdicts(answer: Answer, typed: SizeState): Verdict[] {
     );
     return [...said, ...purpose(typed)];
   }
+  if (!answer.renews) return [...purpose(typed), ...unrenewed(answer)];
   if (big(plan.work_deadline_us) === 0n && work > 0n) {
     const renewed = plan.sustainable && plan.renewals_in_window !== 0;
     const sized = attempt(() => size(answer.sizeInput));
@@ -60,10 +61,10 @@ export function verdicts(answer: Answer, typed: SizeState): Verdict[] {
     add(
       "good",
       "A lost renewal is ridden through",
-      `${grouped(big(plan.misses_before_cancel))} in a row may go unanswered before the work in hand is cancelled.`,
+      `${plan.misses_before_cancel === 1 ? "One" : `${grouped(big(plan.misses_before_cancel))} in a row`} may go unanswered before the work in hand is cancelled.`,
     );
   }
-  if (attempts < 3n) {
+  if (answer.attempts < 3n) {
     add(
       "warn",
       "Fewer than three heartbeats",
@@ -99,23 +100,83 @@ export function verdicts(answer: Answer, typed: SizeState): Verdict[] {
   return [...purpose(typed), ...said];
 }
 
-/** The fewest heartbeats per TTL with which one may be lost. More of them never leave less time for it. */
-function secondTry({ planInput, attempts, ttl }: Answer): string {
-  const enough = (n: bigint): boolean => {
-    const tried = attempt(() => planned({ ...planInput, attempts: n }));
-    return !(tried instanceof Problem) && big(tried.misses_before_cancel) > 0n;
-  };
-  // A plan has a microsecond for each heartbeat.
-  let [not, most] = [attempts, attempts];
-  do [not, most] = [most, most * 2n < ttl ? most * 2n : ttl];
-  while (most < ttl && !enough(most));
-  if (!enough(most)) return "No number of heartbeats per TTL gives a second try: lengthen the TTL or shorten the round trip.";
+/** A lease that nobody renews: the whole job has to fit it. */
+function unrenewed(answer: Answer): Verdict[] {
+  const { plan, planInput, ttl, work, shortest, pause } = answer;
+  const [window, last] = [big(plan.window_us), big(plan.work_deadline_us)];
+  const said: Verdict[] = [];
+  if (work === 0n) {
+    said.push({
+      level: "warn",
+      title: "What breaks first",
+      words: `Whatever takes ${duration(window)} or longer: it goes on without a lease. Say how long the work takes.`,
+    });
+  } else if (last === 0n) {
+    const from = shortest > 0n && shortest < work ? shortest : undefined;
+    const some =
+      from === undefined
+        ? ""
+        : from < window
+          ? ` A job of ${duration(from)} still ends in time, so that it shows only now and then.`
+          : " Not even the shortest one fits.";
+    const fits = (t: bigint) => answered(planInput, { ttl_us: t })?.work_deadline_us;
+    const least = lowest(ttl, LONGEST, (t) => (fits(t) ?? 0) > 0);
+    const instead = least === undefined ? undefined : answered(planInput, { ttl_us: least });
+    said.push({
+      level: "bad",
+      title: "The work breaks first",
+      words: `Nobody renews the lease, and of jobs of ${from === undefined ? "" : `${duration(from)} to `}${duration(work)} whatever takes ${duration(window)} or longer outlives it: from ${duration(ttl)} on somebody else may begin beside it.${some} Renew it while the work runs, a heartbeat every ${duration(big(plan.heartbeat_us))}; ${
+        instead && least !== undefined
+          ? `or take a TTL of at least ${duration(least)}, and wait up to ${duration(big(instead.takeover_us))} for a dead holder`
+          : "no TTL alone is long enough with these clocks"
+      }.`,
+    });
+  } else {
+    said.push({
+      level: "good",
+      title: "The longest job fits",
+      words: `Begun earlier than ${duration(last)} after the start of the timer, a job of ${duration(work)} ends inside the window. A dead holder is waited for up to ${duration(big(plan.takeover_us))}.`,
+    });
+  }
+  if (pause > 0n) {
+    said.push({
+      level: "warn",
+      title: "A pause is part of the job",
+      words: `Without renewal nothing rides through ${duration(pause)} but the work: count it in there.`,
+    });
+  }
+  return said;
+}
+
+/** No field takes more. */
+const LONGEST = 2n ** 63n - 1n;
+
+const answered = (input: PlanInput, other: Partial<PlanInput>) => {
+  const tried = attempt(() => planned({ ...input, ...other }));
+  return tried instanceof Problem ? undefined : tried;
+};
+
+/** The lowest value above `not` with which it is enough, where more of it is never less. */
+function lowest(not: bigint, limit: bigint, enough: (n: bigint) => boolean): bigint | undefined {
+  let most = not;
+  do [not, most] = [most, most * 2n < limit ? most * 2n : limit];
+  while (most < limit && !enough(most));
+  if (!enough(most)) return undefined;
   while (most - not > 1n) {
     const middle = (not + most) / 2n;
     if (enough(middle)) most = middle;
     else not = middle;
   }
-  return `From ${grouped(most)} heartbeats per TTL on there is a second try.`;
+  return most;
+}
+
+/** The fewest heartbeats per TTL with which one may be lost. More of them never leave less time for it. */
+function secondTry({ planInput, attempts, ttl }: Answer): string {
+  // A plan has a microsecond for each heartbeat.
+  const most = lowest(attempts, ttl, (n) => (answered(planInput, { attempts: n })?.misses_before_cancel ?? 0) > 0);
+  return most === undefined
+    ? "No number of heartbeats per TTL gives a second try: lengthen the TTL or shorten the round trip."
+    : `From ${grouped(most)} heartbeats per TTL on there is a second try.`;
 }
 
 /** What a double run costs, and what is left where no token can be checked. */

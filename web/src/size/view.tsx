@@ -6,8 +6,7 @@ import { duration, exactly } from "../model/format";
 import { ask, command, rust, type Answer } from "../model/question";
 import { Picture } from "../picture/picture";
 import type { SizeState } from "../state/state";
-import { Copy, save, toJson } from "../ui/copy";
-import { pngFile, svgFile } from "../ui/export";
+import { Copy, Exports, toJson } from "../ui/copy";
 import { say } from "../ui/say";
 import { Stale } from "../ui/stale";
 import { Figures } from "./figures";
@@ -72,7 +71,6 @@ export function SizeView({ state, set }: { state: SizeState; set: (state: SizeSt
 function Results({ answer, typed, state, set }: Shown & { state: SizeState; set: (state: SizeState) => void }) {
   const { plan } = answer;
   const figure = useRef<HTMLElement>(null);
-  const drawing = () => figure.current?.querySelector<SVGSVGElement>("svg.picture") ?? undefined;
   const said = useMemo(() => verdicts(answer, typed), [answer, typed]);
   const json = () =>
     toJson(typed.from === "work" ? { ...answer.sizeInput, ttl_us: answer.ttl, ...plan } : { ...answer.planInput, ...plan });
@@ -93,11 +91,11 @@ function Results({ answer, typed, state, set }: Shown & { state: SizeState; set:
           </div>
           <div>
             <dt>Renew every</dt>
-            <dd>{duration(big(plan.heartbeat_us))}</dd>
+            <dd>{answer.renews ? duration(big(plan.heartbeat_us)) : "never"}</dd>
           </div>
           <div>
             <dt>Cancel after</dt>
-            <dd>{duration(big(plan.cancel_after_us))}</dd>
+            <dd>{duration(big(answer.renews ? plan.cancel_after_us : plan.window_us))}</dd>
           </div>
           <div>
             <dt>Takeover at most</dt>
@@ -121,35 +119,7 @@ function Results({ answer, typed, state, set }: Shown & { state: SizeState; set:
           <h2>To scale</h2>
         </figcaption>
         <Picture answer={answer} />
-        <div class="actions">
-          <button
-            type="button"
-            class="small"
-            onClick={() => save("lease.json", new Blob([json()], { type: "application/json" }))}
-          >
-            JSON
-          </button>
-          <button
-            type="button"
-            class="small"
-            onClick={() => {
-              const svg = drawing();
-              if (svg) save("lease.svg", svgFile(svg));
-            }}
-          >
-            SVG
-          </button>
-          <button
-            type="button"
-            class="small"
-            onClick={async () => {
-              const svg = drawing();
-              if (svg) save("lease.png", await pngFile(svg));
-            }}
-          >
-            PNG
-          </button>
-        </div>
+        <Exports name="lease" json={json} within={figure} svg="svg.picture" />
       </figure>
       <Plots answer={answer} over={state.over} setOver={(over) => set({ ...state, over })} />
       <section aria-labelledby="figures-title">

@@ -1,11 +1,11 @@
 // The state in the page's address: `#size?ttl=10s&…`. A link may be old, mangled or from a later version: what it says
 // and the page knows is taken, and what is wrong with the rest is said.
 
-import type { System } from "fencegate";
 import { presets } from "../model/module";
 import { READY } from "../watch/tale";
 import {
   CHECK,
+  PACES,
   SIZE,
   START,
   VIEWS,
@@ -26,7 +26,9 @@ const WORDS: Record<string, readonly string[]> = {
   token: ["", "yes", "no"],
   start: ["send", "grant"],
   over: ["drift", "rtt"],
+  renews: ["yes", "no"],
   fencing: ["on", "off"],
+  pace: PACES,
   story: READY.map(({ name }) => name),
 };
 
@@ -71,7 +73,7 @@ export function fromHash(hash: string): Read {
     if (value.length > LONGEST) strange.push(key);
     else if (key.startsWith("check.") && key.endsWith(".is")) own.push([key.slice(6, -3), value]);
     else if (key === "check.system") {
-      if (checkable().includes(value as System)) check.system = value as System;
+      if (presets().systems.some(({ system }) => system === value)) check.system = value;
       else strange.push(key);
     } else {
       const [into, field]: [object, string] = key.startsWith("check.")
@@ -90,11 +92,4 @@ export function fromHash(hash: string): Read {
     else strange.push(key);
   }
   return { state: { ...START, view, size, check, watch }, strange };
-}
-
-/** The systems that have something to check. */
-export function checkable(): System[] {
-  return presets()
-    .systems.filter(({ defaults }) => Object.keys(defaults).length > 0)
-    .map(({ system }) => system as System);
 }

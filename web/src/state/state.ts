@@ -1,7 +1,5 @@
 // What the visitor has set, as typed: everything that an address keeps.
 
-import type { System } from "fencegate";
-
 export type View = "size" | "check" | "watch";
 export const VIEWS: readonly View[] = ["size", "check", "watch"];
 
@@ -30,10 +28,14 @@ export interface SizeState {
   drive: string;
   speed: string;
   over: "drift" | "rtt";
+  /** Whether the lease is renewed while the work runs; where it is not, how short a job may be. */
+  renews: "yes" | "no";
+  shortest: string;
 }
 
 export interface CheckState {
-  system: System;
+  /** Any of the presets' systems: of some there is nothing to check, and something to say. */
+  system: string;
   drift: string;
   rtt: string;
   /** The system's own keys, where they differ from its defaults. */
@@ -49,9 +51,12 @@ export interface WatchState {
   delay: string;
   drift: string;
   freeze: string;
-  /** The instant that is looked at, in µs. */
+  /** The instant that is looked at, in µs, and how fast time runs. */
   at: string;
+  pace: (typeof PACES)[number];
 }
+
+export const PACES = ["1", "2", "4"] as const;
 
 export interface State {
   view: View;
@@ -82,6 +87,8 @@ export const SIZE: Readonly<SizeState> = {
   drive: "",
   speed: "",
   over: "drift",
+  renews: "yes",
+  shortest: "",
 };
 
 export const CHECK: Readonly<CheckState> = { system: "patroni", drift: "1000ppm", rtt: "5ms", values: {} };
@@ -97,6 +104,7 @@ export const WATCH: Readonly<WatchState> = {
   drift: "",
   freeze: "",
   at: "",
+  pace: "2",
 };
 
 export const START: State = { view: "size", size: SIZE, check: CHECK, watch: WATCH };

@@ -1,6 +1,7 @@
 // A block of text that can be copied, and files that can be saved.
 
 import { useState } from "preact/hooks";
+import { pngFile, svgFile } from "./export";
 import { say } from "./say";
 
 export function Copy({ title, text, id }: { title: string; text: string; id: string }) {
@@ -34,7 +35,39 @@ export function Copy({ title, text, id }: { title: string; text: string; id: str
   );
 }
 
-export function save(name: string, content: Blob): void {
+interface ExportProps {
+  name: string;
+  json: () => string;
+  /** Where the drawing is, if there is one. */
+  within?: { current: Element | null };
+  svg?: string;
+}
+
+/** Buttons that save what is shown. */
+export function Exports({ name, json, within, svg }: ExportProps) {
+  const drawing = () => within?.current?.querySelector<SVGSVGElement>(svg ?? "svg") ?? undefined;
+  const one = (kind: string, file: () => Blob | undefined | Promise<Blob | undefined>) => (
+    <button
+      type="button"
+      class="small"
+      onClick={async () => {
+        const made = await file();
+        if (made) save(`${name}.${kind.toLowerCase()}`, made);
+      }}
+    >
+      {kind}
+    </button>
+  );
+  return (
+    <div class="actions" role="group" aria-label="Save as">
+      {one("JSON", () => new Blob([json()], { type: "application/json" }))}
+      {within && one("SVG", () => drawing() && svgFile(drawing() as SVGSVGElement))}
+      {within && one("PNG", () => drawing() && pngFile(drawing() as SVGSVGElement))}
+    </div>
+  );
+}
+
+function save(name: string, content: Blob): void {
   const url = URL.createObjectURL(content);
   const link = Object.assign(document.createElement("a"), { href: url, download: name });
   link.click();

@@ -26,7 +26,9 @@ export interface Frame {
 
 export interface Tale {
   scenario: Scenario;
+  /** Where it ends: as its scenario has it, or where more happens than is shown. */
   until: bigint;
+  whole: boolean;
   frames: Frame[];
   messages: StoryMessage[];
 }
@@ -90,19 +92,28 @@ const PLACES: [RegExp, string][] = [
   [/job/, "a"],
 ];
 
+/** More than anybody looks through; and so many are told and drawn before a hand has left the key. */
+const MOST_FRAMES = 600;
+
 export function tell(scenario: Scenario): Tale | Problems {
   const story = attempt(() => new Story(scenario));
   if (story instanceof Problem) return { [PLACES.find(([field]) => field.test(story.field))?.[1] ?? "ttl"]: story.words };
   const frames: Frame[] = [{ at: 0n, event: undefined, state: story.state() }];
   const messages = new Map<string, StoryMessage>();
+  let whole = true;
   for (let event = story.step(); event; event = story.step()) {
+    if (frames.length > MOST_FRAMES) {
+      whole = false;
+      break;
+    }
     const state = story.state();
     frames.push({ at: big(event.at_us), event, state });
     for (const message of state.messages)
       messages.set(`${message.from} ${message.to} ${message.kind} ${message.sent_us}`, message);
   }
   story.free();
-  return { scenario, until: big(scenario.until_us), frames, messages: [...messages.values()] };
+  const until = whole ? big(scenario.until_us) : (frames.at(-1)?.at ?? 0n);
+  return { scenario, until, whole, frames, messages: [...messages.values()] };
 }
 
 /** The last frame that is not after `at`. */

@@ -22,7 +22,7 @@ interface Stretch {
 export function Timeline({ tale, at }: { tale: Tale; at: bigint }) {
   const { ref, width } = useWidth<HTMLDivElement>(300);
   const names = tale.frames[0]?.state.workers.map(({ name }) => name) ?? [];
-  const outside = names.length ? [] : [...new Set((tale.scenario.writes ?? []).map(({ holder }) => holder))];
+  const outside = names.length ? [] : [...new Set((tale.scenario.writes ?? []).map(({ holder }) => holder))].sort();
   const [first, ...others] = names.length ? names : outside;
   const lanes = [...(first === undefined ? [] : [first]), ...(names.length ? ["coordinator"] : []), ...others, "resource"];
   const time = scale(0n, tale.until, 2, width - 2);
@@ -62,6 +62,21 @@ export function Timeline({ tale, at }: { tale: Tale; at: bigint }) {
               y2={y(message.to) + (y(message.from) < y(message.to) ? 0 : BAR)}
             />
           ))}
+        {tale.frames.map(
+          ({ event }, n) =>
+            event?.kind === "writes" &&
+            outside.includes(event.who) && (
+              // A write from outside of the story is there as it leaves.
+              <line
+                key={n}
+                class="message write"
+                x1={time.x(big(event.at_us))}
+                x2={time.x(big(event.at_us))}
+                y1={y(event.who) + BAR / 2}
+                y2={y("resource")}
+              />
+            ),
+        )}
         {tale.frames.map(
           ({ event }, n) =>
             event && (

@@ -1,13 +1,12 @@
 // Watch it happen.
 
+import type { Whole } from "fencegate";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { duration, typedDuration } from "../model/format";
+import { duration, MILLISECOND, typedDrift, typedDuration, whole } from "../model/format";
 import { big } from "../model/module";
-import type { Problems } from "../model/question";
-import type { WatchState } from "../state/state";
-import { WATCH } from "../state/state";
-import { Copy, save, toJson } from "../ui/copy";
-import { pngFile, svgFile } from "../ui/export";
+import { ask, command, rust, type Problems } from "../model/question";
+import { PACES, SIZE, WATCH, type SizeState, type WatchState } from "../state/state";
+import { Copy, Exports, toJson } from "../ui/copy";
 import { DRIFTS, Field, SHORT_TIMES, TIMES } from "../ui/field";
 import { More } from "../ui/more";
 import { say } from "../ui/say";
@@ -132,13 +131,12 @@ interface StageProps {
   title: string;
 }
 
-const SPEEDS = [1, 2, 4];
 const STEP_MS = 900;
 
 function Stage({ tale, state, put, title }: StageProps) {
   const at = instant(state.at, tale.until);
   const [playing, setPlaying] = useState(false);
-  const [speed, setSpeed] = useState(2);
+  const speed = Number(state.pace);
   const now = useRef(at);
   now.current = at;
   const host = useRef<HTMLElement>(null);
@@ -170,6 +168,11 @@ function Stage({ tale, state, put, title }: StageProps) {
     return () => cancelAnimationFrame(handle);
   }, [playing, speed, tale]);
 
+  const [leased, planned] = useMemo(() => {
+    const typed = leaseOf(tale.scenario);
+    const answer = typed && ask(typed);
+    return [typed, answer && "plan" in answer ? answer : undefined];
+  }, [tale]);
   const end = tale.frames.at(-1)?.state;
   const corrupted = frame ? big(frame.state.corrupted) : 0n;
   const bounced = frame ? big(frame.state.bounced) : 0n;
@@ -178,7 +181,6 @@ function Stage({ tale, state, put, title }: StageProps) {
     if (event && !playing) say(`${duration(big(event.at_us))}: ${event.who} ${event.words}`, 300);
   }, [n, playing]);
   if (!frame || !end) return null;
-  const svg = () => host.current?.querySelector<SVGSVGElement>("svg.timeline") ?? undefined;
   return (
     <>
       <section class={`answer story ${corrupted > 0n ? "breaks" : "holds"}`} aria-labelledby="story-title">
@@ -211,6 +213,12 @@ function Stage({ tale, state, put, title }: StageProps) {
           </p>
         </div>
       </section>
+      {!tale.whole && (
+        <p class="strange" id="cut">
+          More happens than can be shown: the story is told up to {duration(tale.until)}. A longer TTL or a longer delay makes it a
+          calmer one.
+        </p>
+      )}
       <figure ref={host} class="drawn">
         <Timeline tale={tale} at={at} />
         <div class="transport" role="group" aria-label="Time">
@@ -249,10 +257,14 @@ function Stage({ tale, state, put, title }: StageProps) {
             value={Number(at)}
             onInput={(event) => (setPlaying(false), go(BigInt(event.currentTarget.valueAsNumber)))}
           />
-          <output id="now">{duration(at - (at % 1_000n))}</output>
-          <select aria-label="Speed" value={String(speed)} onChange={(event) => setSpeed(Number(event.currentTarget.value))}>
-            {SPEEDS.map((times) => (
-              <option key={times} value={String(times)}>
+          <output id="now">{duration(whole(at, MILLISECOND))}</output>
+          <select
+            aria-label="Speed"
+            value={state.pace}
+            onChange={(event) => put({ pace: event.currentTarget.value as WatchState["pace"] })}
+          >
+            {PACES.map((times) => (
+              <option key={times} value={times}>
                 {times}×
               </option>
             ))}
@@ -277,6 +289,12 @@ function Stage({ tale, state, put, title }: StageProps) {
           <li>
             <span class="glyph corrupted">⊗</span> corrupted
           </li>
+          <li>
+            <span class="glyph">▲</span> fence raised
+          </li>
+          <li>
+            <span class="glyph">◆</span> boot, failover, restore, epoch
+          </li>
         </ul>
       </figure>
       <section class="tables">
@@ -295,7 +313,7 @@ function Stage({ tale, state, put, title }: StageProps) {
             <tbody>
               {frame.state.ledger.map((entry, row) => (
                 <tr key={row} class={entry.verdict}>
-                  <td>{duration(big(entry.at_us) - (big(entry.at_us) % 1_000n))}</td>
+                  <td>{duration(whole(big(entry.at_us), MILLISECOND))}</td>
                   <td>{entry.who}</td>
                   <td>{entry.epoch ? `${entry.epoch}·${entry.token}` : `${entry.token}`}</td>
                   <td>{entry.text}</td>
@@ -323,7 +341,7 @@ function Stage({ tale, state, put, title }: StageProps) {
                 ({ event }, row) =>
                   event && (
                     <li key={n - row} class={event.kind}>
-                      <span class="when">{duration(big(event.at_us) - (big(event.at_us) % 1_000n))}</span>{" "}
+                      <span class="when">{duration(whole(big(event.at_us), MILLISECOND))}</span>{" "}
                       <b>{event.who === "coordinator" ? "lock service" : event.who}</b> {event.words}
                     </li>
                   ),
@@ -331,48 +349,20 @@ function Stage({ tale, state, put, title }: StageProps) {
           </ol>
         </div>
       </section>
-      <div class="actions">
-        <button
-          type="button"
-          class="small"
-          onClick={() =>
-            save(
-              "story.json",
-              new Blob([toJson({ scenario: tale.scenario, events: tale.frames.flatMap(({ event }) => event ?? []), end })], {
-                type: "application/json",
-              }),
-            )
-          }
-        >
-          JSON
-        </button>
-        <button
-          type="button"
-          class="small"
-          onClick={() => {
-            const drawn = svg();
-            if (drawn) save("story.svg", svgFile(drawn));
-          }}
-        >
-          SVG
-        </button>
-        <button
-          type="button"
-          class="small"
-          onClick={async () => {
-            const drawn = svg();
-            if (drawn) save("story.png", await pngFile(drawn));
-          }}
-        >
-          PNG
-        </button>
-      </div>
+      <Exports
+        name="story"
+        json={() => toJson({ scenario: tale.scenario, events: tale.frames.flatMap(({ event }) => event ?? []), end })}
+        within={host}
+        svg="svg.timeline"
+      />
       <section class="copies" aria-label="To take along">
         <Copy
           id="javascript"
           title="In JavaScript"
           text={`import init, { Story } from "fencegate";\n\nawait init();\nconst story = new Story(${toJson(tale.scenario)});\nfor (let event; (event = story.step()); ) console.log(event.at_us, event.who, event.words);`}
         />
+        {leased && <Copy id="plan" title="Its lease, at the command line" text={command(leased)} />}
+        {planned && <Copy id="rust" title="Its lease, in Rust" text={rust(planned)} />}
         <Copy
           id="command"
           title="A late command against emulated firmware"
@@ -381,6 +371,14 @@ function Stage({ tale, state, put, title }: StageProps) {
       </section>
     </>
   );
+}
+
+/** What the workers plan with, as the first view asks for it; where they have a lease, and it ends. */
+function leaseOf({ ttl_us, drift_ppb, rtt_us, poll_us = 0, workers, expires }: Tale["scenario"]): SizeState | undefined {
+  if (!workers?.length || expires === false || ttl_us === undefined) return undefined;
+  const time = (us: Whole) => typedDuration(big(us));
+  const drifts = { holder: typedDrift(big(drift_ppb)), coordinator: "0ppm" };
+  return { ...SIZE, ...drifts, ttl: time(ttl_us), work: "", rtt: time(rtt_us), poll: time(poll_us) };
 }
 
 /** The frame of the instant before that of frame `n`. */
