@@ -7,6 +7,9 @@
 use fencegate::Instant;
 use std::time::Duration;
 
+/// Whether an instant of this clock means the same to every program on this machine.
+pub const IS_THE_MACHINES: bool = cfg!(unix);
+
 /// The present, rounded up: no less time has passed than this says.
 pub fn now() -> Instant {
     Instant::from_micros(micros(fencegate::Duration::ceil_from(since_boot())))

@@ -71,8 +71,10 @@ impl Channel {
             (Authority::Outside, None) => Guard::Lost,
         };
         let (drive, cause) = (Drive::Safe, Cause::Boot);
+        // A boot forgets whether a window ended or an inhibit had been open: where that is to be looked at, it was.
+        let fault = config.rearm_after_window.then_some(Fault::Expired);
         let (wanted, used, operator) = (None, None, None);
-        Self { guard, limits, seen, drive, action, cause, fault: None, warned: false, wanted, used, operator }
+        Self { guard, limits, seen, drive, action, cause, fault, warned: false, wanted, used, operator }
     }
 
     /// Whether its storage was lost.

@@ -281,12 +281,11 @@ where
                     return Then::Restart;
                 }
                 Step::Store(pending) => {
-                    // Never inside a `select`: a store that is dropped half-way is a power cut.
                     let entry = pending.entry();
                     if let Entry::Gate { .. } = entry {
                         self.pins.watchdog.feed(BOOT);
                     }
-                    let stored = self.store.put(&entry).await;
+                    let stored = self.pins.watch(gate, pin!(self.store.put(&entry))).await;
                     gate.poll(now(), self.pins.sense());
                     gate.stored(now(), pending, stored)
                 }
@@ -312,6 +311,18 @@ where
             closed |= u16::from(self.contacts.is_closed(output)) << output;
         }
         Inputs { inhibit, presence, closed }
+    }
+
+    /// Waits for a store, which is never dropped half-way: that would be a power cut. On a flash that lets others run while
+    /// it works, windows end and inputs are looked at meanwhile.
+    async fn watch<T>(&mut self, gate: &mut Gate, mut store: Pin<&mut impl Future<Output = T>>) -> T {
+        let mut wake = now();
+        loop {
+            match select(store.as_mut(), Timer::at(alarm(wake))).await {
+                Either::First(stored) => return stored,
+                Either::Second(()) => wake = self.settle(gate),
+            }
+        }
     }
 
     /// Lets go of what is over, sets the pins, and feeds the watchdog with no more than the shortest window has left;

@@ -27,7 +27,7 @@ enum Step {
     Renew,
     /// Whoever holds a channel releases it.
     Release(usize),
-    Rearm,
+    Rearm(usize),
     Epoch,
     /// A drive under the first challenge of all.
     OldChallenge,
@@ -47,7 +47,7 @@ enum Step {
     PowerCut,
 }
 
-const STEPS: [Step; 22] = [
+const STEPS: [Step; 23] = [
     Step::Drive { who: 0, channel: 0 },
     Step::Drive { who: 1, channel: 0 },
     Step::Drive { who: 0, channel: 2 },
@@ -58,7 +58,8 @@ const STEPS: [Step; 22] = [
     Step::Renew,
     Step::Release(0),
     Step::Release(2),
-    Step::Rearm,
+    Step::Rearm(0),
+    Step::Rearm(2),
     Step::Epoch,
     Step::OldChallenge,
     Step::LastAgain,
@@ -100,7 +101,7 @@ fn take(both: &mut SideBySide, step: Step) {
             let who = both.plain.channels[channel].mark.holder.unwrap_or(0);
             ask(both, who, channel, 0, newest, What::Release);
         }
-        Step::Rearm => ask(both, OPERATOR, 0, 0, newest, What::Rearm),
+        Step::Rearm(channel) => ask(both, OPERATOR, channel, 0, newest, What::Rearm),
         Step::Epoch => {
             let epoch = both.plain.channels[0].mark.epoch + 1;
             let what = What::Epoch { floor: 0 };
@@ -159,7 +160,7 @@ fn told_apart_by(both: &SideBySide) -> u64 {
 /// How the stories begin.
 fn beginnings() -> Vec<Vec<Step>> {
     let driven = Step::Drive { who: 0, channel: 0 };
-    let both = [driven, Step::Drive { who: 0, channel: 2 }];
+    let both = [driven, Step::Rearm(2), Step::Drive { who: 0, channel: 2 }];
     vec![
         vec![],
         both.to_vec(),

@@ -177,6 +177,18 @@ mod tests {
         assert_eq!(keys.len(), all);
     }
 
+    /// The keys that PROTOCOL.md shows, reckoned by another program.
+    #[test]
+    fn the_keys_are_the_documents() {
+        let documented = include_str!("../PROTOCOL.md").split("```keys\n").nth(1).unwrap().split("```").next().unwrap();
+        let documented: Vec<&str> = documented.lines().filter_map(|line| line.strip_prefix("  ")).collect();
+        let ring = Keyring { root: Key::new([1; 32]), operator: Key::new([2; 32]), instance: 3, id: 0 };
+        let roles = [holder("press-a#9f3c"), Role::Observer, Role::Operator];
+        let keys = roles.map(|role| ring.base(role).directions(Domain::Gate)).map(|keys| [keys.request, keys.answer]);
+        let hex = |key: &Key| key.expose().iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        assert_eq!(keys.iter().flatten().map(hex).collect::<Vec<_>>(), documented);
+    }
+
     #[test]
     fn the_mac_is_the_standards() {
         // RFC 4231, test case 1 has a key of 20 bytes, which zero-padding to 32 leaves the same key.

@@ -36,7 +36,10 @@ impl Gate {
         let drive = match drive {
             Some((window, values)) => {
                 let drive = self.drive(asked.now, number, challenge, window, values)?;
-                self.may_drive(asked.now, number, &admitted, &drive)?;
+                self.armed(number)?;
+                if let Admitted::Current(_) = admitted {
+                    self.has_had_its_time(asked.now, number, &drive)?;
+                }
                 Some(drive)
             }
             None if self.fault.is_some() => return Err(Reason::Fault.into()),
@@ -100,10 +103,12 @@ impl Gate {
                 let what = What::Raised { token: stamp.token.get(), holder: stamp.holder };
                 self.log.write(now, Some(number), what);
                 return match drive {
-                    // In the order of the reasons: the window first, then a fault.
+                    // In the order of the reasons: the window first, then a fault, then the outputs' least times, which
+                    // begin as the raise lets go of them: what is raised is raised, or it would wait for them for ever.
                     Some(drive) if drive.deadline.is_over(now) => Err(Reason::Expired),
                     Some(drive) => {
                         self.armed(number)?;
+                        self.has_had_its_time(now, number, &drive)?;
                         self.act(now, number, pass, drive)
                     }
                     None => Ok(()),
@@ -180,22 +185,13 @@ impl Gate {
         if end.is_over(now) { Err(Reason::Expired) } else { Ok(Drive { deadline: end, values }) }
     }
 
-    /// Whether nothing but the budget stands against this drive: no fault, and each output's least time.
-    fn may_drive(&self, now: Instant, number: u8, admitted: &Admitted, drive: &Drive) -> Result<(), Reason> {
-        self.armed(number)?;
-        let channel = self.channel(number)?;
-        // A raise lets go of the outputs first: what is on then goes off now, and its least off time begins.
-        let raises = matches!(admitted, Admitted::Raise(_)) && channel.is_driven();
+    /// Whether each output has had its least time.
+    fn has_had_its_time(&self, now: Instant, number: u8, drive: &Drive) -> Result<(), Reason> {
         let span = self.config.span(usize::from(number));
         let lines = self.lines.get(span.clone()).unwrap_or_default();
         let outputs = self.config.outputs.get(span).unwrap_or_default();
-        let may = lines.iter().zip(outputs).zip(&drive.values).all(|((line, config), value)| {
-            let mut line = *line;
-            if raises {
-                line.set(config, config.safe, now);
-            }
-            line.may_become(config, *value, now)
-        });
+        let mut changes = lines.iter().zip(outputs).zip(&drive.values);
+        let may = changes.all(|((line, config), value)| line.may_become(config, *value, now));
         if may { Ok(()) } else { Err(Reason::Rate) }
     }
 

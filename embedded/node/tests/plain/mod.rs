@@ -181,6 +181,7 @@ impl Plain {
                 lost,
                 ends,
                 free,
+                fault: TERMS[n].rearm_after_window.then_some(Fault::Other),
                 lines: vec![Line::default(); TERMS[n].outputs.len()],
                 ..Channel::default()
             }
@@ -211,18 +212,16 @@ impl Plain {
         Some(if terms.own { end.min(c.ends.saturating_sub(taken)) } else { end })
     }
 
-    fn has_least_times(&self, asked: &Asked, raises: bool) -> bool {
+    fn has_least_times(&self, asked: &Asked) -> bool {
         let What::Drive { values, .. } = &asked.what else { return true };
         let c = &self.channels[asked.channel];
-        let goes_off_first = raises && matches!(c.drive, Drive::Driven { .. });
         c.lines.iter().zip(TERMS[asked.channel].outputs).zip(values).all(|((line, output), value)| {
-            let (was, since) = if goes_off_first && line.value != 0 { (0, self.now) } else { (line.value, line.since) };
-            let least = match (was != 0, *value != 0) {
+            let least = match (line.value != 0, *value != 0) {
                 (false, true) => output.least_off,
                 (true, false) => output.least_on,
                 _ => 0,
             };
-            self.now - since >= least
+            self.now - line.since >= least
         })
     }
 
@@ -313,7 +312,10 @@ impl Plain {
                 },
             ),
             ("held", matches!(what, Acquire { .. }) && c.free > now),
-            ("rate", ((above || matches!(what, Acquire { .. })) && budget == 0) || !self.has_least_times(asked, above)),
+            (
+                "rate",
+                ((above || matches!(what, Acquire { .. })) && budget == 0) || (!above && !self.has_least_times(asked)),
+            ),
             (
                 "busy",
                 if stores {
@@ -464,6 +466,7 @@ impl Plain {
             (self.channels[n].lost, self.channels[n].used) = (true, [None; 2]);
             return Said::Refused("storage");
         };
+        let in_time = self.has_least_times(asked);
         let c = &mut self.channels[n];
         let lost = core::mem::take(&mut c.lost);
         if lost {
@@ -482,7 +485,8 @@ impl Plain {
         }
         if let What::Drive { values, .. } = &asked.what {
             let end = end.unwrap();
-            let late = if end <= now { Some("expired") } else { c.fault.map(|_| "fault") };
+            let late = [("expired", end <= now), ("fault", c.fault.is_some()), ("rate", !in_time)];
+            let late = late.into_iter().find_map(|(reason, applies)| applies.then_some(reason));
             if let Some(reason) = late {
                 // The raise was done, and its challenge is used up.
                 c.used[0] = Some((usize::MAX, asked.challenge.1));

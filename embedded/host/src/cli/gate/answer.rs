@@ -206,6 +206,7 @@ fn advice(reason: Reason, told: &Told) -> String {
         (Reason::Range, Told::Provision) => {
             "the board has not so many channels or outputs, or its firmware does not know what is asked of it"
         }
+        (Reason::Range, Told::Epoch) => "a floor is below 2^63 - 1: no token could follow on it",
         (Reason::Range, _) => "the gate's firmware does not know what is asked of it: is it an older one?",
         (Reason::NotProvisioned, _) => "the gate has no keys and no channels yet: provision it",
         (Reason::Storage, Told::Epoch | Told::Provision) => {
@@ -236,7 +237,7 @@ fn advice(reason: Reason, told: &Told) -> String {
         (Reason::Fault, Told::Rearm) => "what made the fault is still there: `status` says which it is",
         (Reason::Fault, _) => "the outputs stay safe until the fault is cured: `status` says which it is",
         (Reason::Held, _) => "somebody holds the lease: wait until it is released or over",
-        (Reason::Rate, _) => "the gate was told to change too often: wait, and try again",
+        (Reason::Rate, _) => "the gate was told to change too often: wait, and try again (`release` lets go at once)",
         (Reason::Busy, _) => "the gate may not store anything at the moment: try again",
         (Reason::Presence, _) => {
             "a gate is provisioned again only while somebody is present at it: hold the board's presence input, and try again"

@@ -6,7 +6,7 @@ use super::Session;
 use super::answer::{self, Told};
 use super::values;
 use fencegate::{Deadline, Duration, Epoch, HolderId, Instant, Token};
-use fencegate_host::{CallError, Done, GateClient, Line};
+use fencegate_host::{CallError, Done, GateClient, Line, clock};
 use fencegate_wire::{Reason, Role, Values};
 
 /// What every command of a holder's carries.
@@ -101,6 +101,9 @@ impl Drive {
                 None => Err(Failure::input("window_us: `--window`: it ends after the clock does")),
             },
             // One that is over goes to the gate all the same: its refusal may name a stamp that has come since.
+            (None, Some(_)) if !clock::IS_THE_MACHINES => Err(Failure::input(
+                "deadline_us: `--deadline`: this system has no clock that two programs share; use --window",
+            )),
             (None, Some(deadline)) => {
                 let end = Deadline::at(Instant::from_micros(deadline.as_micros()));
                 Ok((end, end.left(started)))

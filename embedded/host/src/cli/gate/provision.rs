@@ -165,7 +165,7 @@ async fn blank(
         Err(error) => return Err(session.failure(error, None)),
     }
     session.keys.write(path, Existing::Keep).map_err(unwritten)?;
-    match tell(&session, &mut gate, wanted, &Told::Provision).await? {
+    match tell(&session, gate, wanted, &Told::Provision).await? {
         Went::Done => provisioned(&session, path, notes),
         Went::Refused(refused) => {
             remove(path)?;
@@ -206,7 +206,7 @@ async fn again(Place { path, session }: Place<'_>, config: &Path) -> Result<Outc
         Err(error) => return Err(session.failure(error, None)),
     }
     session.keys.write(&unready, Existing::Keep).map_err(unwritten)?;
-    match tell(&session, &mut gate, &wanted, &Told::Provision).await? {
+    match tell(&session, gate, &wanted, &Told::Provision).await? {
         Went::Done => {
             let moved = fs::rename(path, &replaced).and_then(|()| fs::rename(&unready, path));
             moved.map_err(|error| {
@@ -256,7 +256,7 @@ enum Went {
 /// Tells the gate all of it. Where the last answer was lost, the gate's answer to its new keys will do as well.
 async fn tell<L: Line>(
     session: &Session,
-    gate: &mut GateClient<L>,
+    mut gate: GateClient<L>,
     wanted: &Provisioning,
     told: &Told,
 ) -> Result<Went, Failure> {
@@ -269,6 +269,7 @@ async fn tell<L: Line>(
         Err(CallError::Refused(refused)) => return Ok(Went::Refused(refused)),
         Err(error) => error,
     };
+    drop(gate); // a serial device is opened by one at a time
     if let Ok(mut gate) = session.connect(session.keys.reader(), whole).await
         && gate.call(Operation::new(Request::Status), whole).await.is_ok()
     {
