@@ -185,7 +185,7 @@ mod tests {
         let ring = Keyring { root: Key::new([1; 32]), operator: Key::new([2; 32]), instance: 3, id: 0 };
         let roles = [holder("press-a#9f3c"), Role::Observer, Role::Operator];
         let keys = roles.map(|role| ring.base(role).directions(Domain::Gate)).map(|keys| [keys.request, keys.answer]);
-        let hex = |key: &Key| key.expose().iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        let hex = |key: &Key| key.expose().iter().fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"));
         assert_eq!(keys.iter().flatten().map(hex).collect::<Vec<_>>(), documented);
     }
 
