@@ -1,6 +1,7 @@
 //! The core on a microcontroller: instructions counted in an emulator, bytes of code and of RAM.
 
 use super::{shipped, table};
+use crate::board::Board;
 use crate::step::Step;
 use crate::{setup, workspace};
 use anyhow::{Context, Result, bail};
