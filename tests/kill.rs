@@ -36,15 +36,15 @@ fn raise(mut host: Host, mut progress: Progress) -> (Host, Progress) {
 #[test]
 fn what_was_acknowledged_outlives_every_kill_and_nothing_stale_is_done_after_any() {
     let mut random = Random(seed("kill"));
-    let kills = if is_soak() { 200 } else { 20 };
     let a = Role::Holder(HolderId::new("a").unwrap());
     let mut gate = EmulatedGate::new();
     let mut progress = Progress { asked: 0, acknowledged: 0 };
     // A raise takes a host far longer where the line has its real speed and the emulator is slower than the board.
-    let (slower, least) = match board() {
-        Board::Mps2 => (1, 10),
-        Board::Rp2040 => (5, 2),
+    let (kills, slower, least) = match board() {
+        Board::Mps2 => (20, 1, 10),
+        Board::Rp2040 => (5, 5, 2),
     };
+    let kills = if is_soak() { 200 } else { kills };
     // So that there is something stale from the first kill on.
     for token in [1, 2] {
         assert_eq!(gate.speak(a).raise(0, token), Some(Ok(())));
