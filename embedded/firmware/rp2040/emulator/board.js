@@ -41,7 +41,7 @@ export const CONTACT = /** @type {const} */ (["follows", "open", "closed"]);
  * @property {(why: 'watchdog' | 'firmware' | 'processor' | 'pin') => void} [reset] the chip has been reset
  */
 
-/** How long the flash takes, in µs: the typical times of its data sheet (W25Q16JV, 9.6). */
+/** How long the flash takes, in µs: the typical times of the Pico's (W25Q16JV). */
 export const TYPICAL = { erase: 45_000, program: 400 };
 /** The longest. */
 export const WORST = { erase: 400_000, program: 3_000 };
