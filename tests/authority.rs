@@ -42,7 +42,7 @@ fn a_lease_of_the_gates_own_is_acquired_renewed_used_and_released() {
 #[test]
 fn a_reboot_lengthens_a_lease_and_a_lease_that_ran_out_is_not_revived() {
     let gate = EmulatedGate::new();
-    gate.done("acquire --channel 3 --holder b --ttl 4s");
+    gate.done("acquire --channel 3 --holder b --ttl 8s");
     sleep(Duration::from_secs(1));
     let gate = gate.power_cycle();
     let begun = Instant::now();
@@ -50,7 +50,7 @@ fn a_reboot_lengthens_a_lease_and_a_lease_that_ran_out_is_not_revived() {
     let wait = Duration::from_micros(held["wait_us"].as_u64().unwrap());
     assert!(wait > Duration::from_secs(2), "in full from boot: {wait:?}");
     gate.done("renew --channel 3 --token 1 --holder b");
-    sleep(Duration::from_secs(5).saturating_sub(begun.elapsed()));
+    sleep(Duration::from_secs(9).saturating_sub(begun.elapsed()));
     assert_eq!(gate.refused("renew --channel 3 --token 1 --holder b"), "expired");
     assert_eq!(gate.done("acquire --channel 3 --holder a --ttl 1s")["token"], 2);
 }

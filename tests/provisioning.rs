@@ -16,10 +16,10 @@ warning = "200ms"
 
 [[channel]]
 [[channel.output]]
-action = { keep = "500ms" }
+action = { keep = "1500ms" }
 [[channel.output]]
 powered = true
-action = { hold = 1, time = "600ms" }
+action = { hold = 1, time = "1600ms" }
 
 [[channel]]
 rearm_after_window = true
@@ -55,11 +55,11 @@ fn refused(mut command: Command) -> String {
 fn a_blank_board_becomes_what_its_configuration_says() {
     let board = BlankBoard::new();
     let file = config(board.folder(), PRESS);
-    done(board.host("press.key", &format!("provision --config {file}")));
+    done(board.host("press.key", &format!("provision --config {file} --timeout 20s")));
     let key = "press.key";
 
-    done(board.host(key, "drive --channel 0 --token 1 --holder a --value 1,0 --window 1500ms"));
-    sleep(Duration::from_millis(950)); // 600 ms of safe action are charged against the window
+    done(board.host(key, "drive --channel 0 --token 1 --holder a --value 1,0 --window 2500ms"));
+    sleep(Duration::from_millis(950)); // 1,600 ms of safe action are charged against the window
     let status = Said::by(board.host(key, "status").arg("--json")).json();
     let channel = &status["channels"][0];
     assert_eq!(
@@ -68,7 +68,7 @@ fn a_blank_board_becomes_what_its_configuration_says() {
         "on its way, and not safe yet"
     );
     assert_eq!(channel["window_left_us"], 0);
-    sleep(Duration::from_millis(900));
+    sleep(Duration::from_millis(1_700));
     let status = Said::by(board.host(key, "status").arg("--json")).json();
     assert_eq!((&status["channels"][0]["state"], &status["channels"][0]["values"]), (&json!("safe"), &json!([0, 0])));
     assert_eq!((&status["channels"][1]["epoch"], &status["channels"][1]["token"]), (&json!(3), &json!(100)));
@@ -100,7 +100,7 @@ fn a_second_provisioning_needs_somebody_beside_the_board_and_lowers_no_fence() {
     gate.done("raise --channel 0 --token 34 --holder b");
     let old = std::fs::read(gate.key_file()).unwrap();
     let file = config(gate.folder(), PRESS);
-    let words = format!("provision --again --config {file}");
+    let words = format!("provision --again --config {file} --timeout 20s");
     assert_eq!(gate.refused(&words), "presence");
     assert_eq!(std::fs::read(gate.key_file()).unwrap(), old, "the keys are still the gate's");
     gate.done("raise --channel 0 --token 34 --holder b");
@@ -117,7 +117,7 @@ fn a_second_provisioning_needs_somebody_beside_the_board_and_lowers_no_fence() {
     assert_eq!(gate.refused("raise --channel 0 --token 33 --holder a"), "stale", "the fence stands where it stood");
     let gate = gate.power_cycle();
     assert_eq!(gate.refused("raise --channel 0 --token 33 --holder a"), "stale");
-    gate.done("drive --channel 0 --token 35 --holder a --value 1,0 --window 1500ms");
+    gate.done("drive --channel 0 --token 35 --holder a --value 1,0 --window 2500ms");
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn a_spare_takes_the_place_of_a_gate_that_died() {
     std::fs::write(spare.folder().join("old.key"), old).unwrap();
     let file = config(spare.folder(), PRESS);
     let old = spare.folder().join("old.key");
-    let words = format!("replace --old {} --config {file} --epoch 8 --channel 2=9:40", old.display());
+    let words = format!("replace --old {} --config {file} --epoch 8 --channel 2=9:40 --timeout 20s", old.display());
     let made = done(spare.host("new.key", &words));
     let id = |name: &str| -> serde_json::Value {
         serde_json::from_slice(&std::fs::read(spare.folder().join(name)).unwrap()).unwrap()

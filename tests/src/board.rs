@@ -1,11 +1,11 @@
 //! The emulated board from outside: the emulator's monitor, and a debugger.
 
-use crate::board;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
+use xtask::board::Board;
 
 /// How long the emulator may take to answer.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -37,14 +37,15 @@ impl Contact {
 /// The emulator's monitor.
 #[derive(Debug)]
 pub struct Monitor {
+    kind: Board,
     stream: UnixStream,
 }
 
 impl Monitor {
-    pub(crate) fn at(path: &Path) -> Self {
+    pub(crate) fn at(kind: Board, path: &Path) -> Self {
         let stream = UnixStream::connect(path).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        let mut monitor = Self { stream };
+        let mut monitor = Self { kind, stream };
         monitor.prompt(); // its greeting
         monitor
     }
@@ -64,7 +65,7 @@ impl Monitor {
     /// Where it does not show them.
     pub fn outputs(&mut self) -> u32 {
         // "outputs: 0x00000001"
-        let answer = self.ask(board().pins());
+        let answer = self.ask(self.kind.pins());
         let value = answer.lines().rev().find_map(|line| line.split_once(": 0x")).map(|(_, value)| value.trim());
         u32::from_str_radix(value.unwrap_or_else(|| panic!("{answer:?}")), 16).unwrap()
     }
@@ -87,7 +88,7 @@ impl Monitor {
     fn prompt(&mut self) -> String {
         let mut answer = Vec::new();
         let mut byte = [0];
-        while !answer.ends_with(board().prompt().as_bytes()) {
+        while !answer.ends_with(self.kind.prompt().as_bytes()) {
             self.stream.read_exact(&mut byte).expect("the monitor answers");
             answer.extend(byte);
         }

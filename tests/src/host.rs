@@ -3,7 +3,8 @@
 use fencegate_host::clock;
 use fencegate_host::fencegate::{Deadline, Duration, Epoch, Token};
 use fencegate_host::wire::{
-    Client, Credential, Deframer, Failure, Framed, Operation, Output, Reason, Reply, Request, Timing, Values,
+    Answer, Client, Credential, Deframer, Failure, Framed, Operation, Output, Reason, Reply, Request, Timing,
+    Unverified, Values,
 };
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -16,9 +17,12 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub struct Host {
     line: TcpStream,
     client: Client,
+    credential: Credential,
     deframer: Deframer,
     /// Every frame that was sent, repetitions too.
     pub said: Vec<Vec<u8>>,
+    /// When the window ends that the last answer spoke of, in microseconds of the gate's clock.
+    pub end: Option<u64>,
 }
 
 impl Host {
@@ -26,8 +30,8 @@ impl Host {
         let line = TcpStream::connect(address).unwrap();
         line.set_nodelay(true).unwrap();
         let nonce = clock::now().as_micros() << 20; // never the same within a test
-        let client = Client::new(credential, nonce, Timing::default());
-        Self { line, client, deframer: Deframer::new(), said: Vec::new() }
+        let client = Client::new(credential.clone(), nonce, Timing::default());
+        Self { line, client, credential, deframer: Deframer::new(), said: Vec::new(), end: None }
     }
 
     /// Asks for one thing and waits for the reply.
@@ -68,6 +72,13 @@ impl Host {
         let received = clock::now();
         for byte in &bytes[..read] {
             if let Some(Framed::Frame(frame)) = self.deframer.push(*byte) {
+                let answer = Unverified::read(&mut frame.to_vec())
+                    .ok()
+                    .and_then(|answer| answer.verify(&self.credential.keys.answer)?.body::<Answer>());
+                // An answer carries a challenge of the instant at which it was made.
+                if let Some(Answer { challenge, reply: Reply::Done { window_left, .. } }) = answer {
+                    self.end = Some(challenge.tick + window_left.as_micros());
+                }
                 self.client.receive(received, frame);
             }
         }

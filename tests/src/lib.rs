@@ -103,6 +103,7 @@ impl Said {
 /// A gate in its emulator, started as a user starts it. Dropping it is a power cut.
 #[derive(Debug)]
 pub struct EmulatedGate {
+    kind: Board,
     child: Child,
     /// `tcp://host:port`.
     pub port: String,
@@ -123,8 +124,16 @@ impl EmulatedGate {
     /// # Panics
     /// Where it does not get ready.
     pub fn on(folder: tempfile::TempDir) -> Self {
+        Self::of(board(), folder)
+    }
+
+    /// The same, on a board that is not necessarily the one under test.
+    ///
+    /// # Panics
+    /// Where it does not get ready.
+    pub fn of(kind: Board, folder: tempfile::TempDir) -> Self {
         let said = File::options().create(true).append(true).open(folder.path().join("gate.said")).unwrap();
-        let mut child = Self::command(&folder.path().join("gate.flash"))
+        let mut child = Self::command_of(kind, &folder.path().join("gate.flash"))
             .arg("--panel")
             .arg(folder.path().join("gate.panel"))
             .arg("--monitor")
@@ -143,13 +152,17 @@ impl EmulatedGate {
         let words: Vec<_> = line.split(' ').collect();
         let ["gate", "ready", "on", port, "key", key] = words[..] else { panic!("{line:?}") };
         assert_eq!(Path::new(key), folder.path().join("gate.key"));
-        Self { child, port: port.to_owned(), folder }
+        Self { kind, child, port: port.to_owned(), folder }
     }
 
     /// The command that starts a gate from `flash`, on any free port.
     pub fn command(flash: &Path) -> Command {
+        Self::command_of(board(), flash)
+    }
+
+    fn command_of(kind: Board, flash: &Path) -> Command {
         let mut command = xtask();
-        command.args(["gate", "--board", board().name(), "--listen", "127.0.0.1:0", "--flash"]).arg(flash);
+        command.args(["gate", "--board", kind.name(), "--listen", "127.0.0.1:0", "--flash"]).arg(flash);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         command
     }
@@ -157,7 +170,8 @@ impl EmulatedGate {
     /// Cuts the power and boots again from the same flash.
     #[must_use]
     pub fn power_cycle(self) -> Self {
-        Self::on(self.power_cut())
+        let kind = self.kind;
+        Self::of(kind, self.power_cut())
     }
 
     /// Cuts the power; the folder with the flash and the key is left.
@@ -204,7 +218,7 @@ impl EmulatedGate {
     /// # Panics
     /// Where what it has said cannot be read.
     pub fn gave_up(&self) -> bool {
-        self.noise().contains(&format!("fencegate-{}:", board().name()))
+        self.noise().contains(&format!("fencegate-{}:", self.kind.name()))
     }
 
     /// Overwrites code of the running board, until its next reset; for how long it stood still at the most.
@@ -212,7 +226,7 @@ impl EmulatedGate {
     /// # Panics
     /// Where the emulator does not.
     pub fn overwrite(&self, address: u64, code: &[u8]) -> Duration {
-        match board() {
+        match self.kind {
             Board::Mps2 => {
                 let mut debugger = self.debugger();
                 debugger.write(address, code);
@@ -231,7 +245,7 @@ impl EmulatedGate {
     /// # Panics
     /// Where it does not answer.
     pub fn monitor(&self) -> Monitor {
-        Monitor::at(&self.folder.path().join("gate.monitor"))
+        Monitor::at(self.kind, &self.folder.path().join("gate.monitor"))
     }
 
     /// A debugger, which holds the board up as long as it is there.

@@ -29,6 +29,14 @@ impl Board {
         Self::ALL.into_iter().find(|board| board.name() == name)
     }
 
+    /// The target that its firmware is built for, as its `.cargo/config.toml` names it.
+    pub const fn target(self) -> &'static str {
+        match self {
+            Self::Mps2 => "thumbv7m-none-eabi",
+            Self::Rp2040 => "thumbv6m-none-eabi",
+        }
+    }
+
     /// What its emulator needs.
     pub const fn emulator(self) -> &'static [Need] {
         match self {
@@ -52,14 +60,5 @@ impl Board {
             Self::Mps2 => "xp /1wx 0x4002f004",
             Self::Rp2040 => "pins",
         }
-    }
-}
-
-/// The target that a board's firmware is built for; it is named in the board's `.cargo/config.toml`.
-pub fn target(board: &str) -> &'static str {
-    match board {
-        "rp2040" => "thumbv6m-none-eabi",
-        "stm32f4" | "nrf52840" => "thumbv7em-none-eabihf",
-        _ => "thumbv7m-none-eabi",
     }
 }

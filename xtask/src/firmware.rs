@@ -1,6 +1,6 @@
 //! Building a board's firmware.
 
-use crate::board::{Board, target};
+use crate::board::Board;
 use crate::{setup, step::Step, uf2, workspace};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -15,11 +15,12 @@ pub fn build(root: &Path, board: &str) -> Result<PathBuf> {
 /// Builds firmware for `board` with more arguments for cargo (another image's `--bin` and `--features`); the path of
 /// its ELF file.
 pub fn build_with(root: &Path, board: &str, arguments: &[&str]) -> Result<PathBuf> {
+    let target = Board::named(board).with_context(|| format!("there is no board {board}"))?.target();
     // In the board's folder, where its `.cargo/config.toml` names target and linker scripts.
     let mut cargo = workspace::cargo(&root.join("embedded/firmware").join(board));
     cargo.args(["build", "--release", "--message-format", "json-render-diagnostics"]).args(arguments);
     // Beside those of the board's own configuration.
-    cargo.args(["--config", &workspace::same_paths(root, target(board))]);
+    cargo.args(["--config", &workspace::same_paths(root, target)]);
     let name = if arguments.is_empty() {
         format!("building the firmware for {board}")
     } else {

@@ -1,11 +1,16 @@
 //! Every check and every test there is.
 
+use crate::board::Board;
 use crate::ledger::Ledger;
 use crate::step::Step;
 use crate::{firmware, lint, page, setup, workspace};
 use anyhow::Result;
 use std::path::Path;
 use std::process::Command;
+
+/// The tests across rooms that run on whatever board `FENCEGATE_BOARD` names; without it, that is the MPS2.
+const ON_A_BOARD: [&str; 9] =
+    ["authority", "board", "gate", "hang", "hostile", "kill", "misuse", "provisioning", "story"];
 
 /// Sets up, checks style, builds everything, tests everything, and prints how long each took.
 pub fn run(root: &Path) -> Result<()> {
@@ -55,6 +60,15 @@ fn test(root: &Path, ledger: &mut Ledger) -> Result<()> {
         cargo.args(["test", "--no-fail-fast"]).args(arguments);
         ledger.tests(Step::new(name, cargo));
     }
+    // What runs on an emulated board, once more on the other one.
+    let mut cargo = workspace::cargo(root);
+    cargo.args(["test", "--no-fail-fast", "--package", "fencegate-tests"]);
+    cargo.args(ON_A_BOARD.iter().flat_map(|test| ["--test", test])).args(["--", "--show-output"]);
+    cargo.env("FENCEGATE_BOARD", Board::Rp2040.name());
+    ledger.tests(Step::new("tests across rooms (rp2040)", cargo));
+    let mut npm = Command::new("npm");
+    npm.arg("test").current_dir(root.join("embedded/firmware/rp2040/emulator"));
+    ledger.tests(Step::new("tests of the emulator of the rp2040", npm));
     let mut npm = Command::new("npm");
     npm.arg("test").current_dir(root.join("tests/js")).env("CARGO_TARGET_DIR", workspace::target_dir(root)?);
     ledger.tests(Step::new("tests in JavaScript", npm));

@@ -36,11 +36,12 @@ export const CONTACT = /** @type {const} */ (["follows", "open", "closed"]);
  * @property {(lit: boolean, nanos: number) => void} [lit] the LED has changed
  * @property {(offset: number, bytes: Uint8Array) => void} [stored] cells of the gate's memory have changed; when this
  *   returns, they must outlast whatever comes
+ * @property {(from: number, to: number) => void} [erased] a sector is being erased, in nanoseconds since the power came
  * @property {(said: Uint8Array) => void} [logged] a piece of the log, as `defmt` encodes it
  * @property {(why: 'watchdog' | 'firmware' | 'processor' | 'pin') => void} [reset] the chip has been reset
  */
 
-/** How long the flash takes, in µs: the typical times of its data sheet (W25Q16JV, 9.6). */
+/** How long the flash takes, in µs: the typical times of the Pico's (W25Q16JV). */
 export const TYPICAL = { erase: 45_000, program: 400 };
 /** The longest. */
 export const WORST = { erase: 400_000, program: 3_000 };
@@ -58,6 +59,8 @@ export class Board {
   #log = new Log();
   /** Nanoseconds of earlier lives of the chip. */
   #before = 0;
+  /** Nanoseconds a cycle. */
+  #cycle = 8;
   /** Nanoseconds that the instruction under way takes beyond its cycles. */
   #blocked = 0;
   /** @type {"watchdog" | "firmware" | "processor" | "pin" | null} */
@@ -96,8 +99,8 @@ export class Board {
 
   /** Nanoseconds until something happens by itself: 0 while the processor is at work. */
   get idle() {
-    const { core, clock } = this.chip;
-    return core.waiting && !core.eventRegistered && this.#reset === null ? clock.nanosToNextAlarm : 0;
+    const { core } = this.chip;
+    return core.waiting && this.#reset === null ? this.#quiet() : 0;
   }
 
   /** Puts bytes onto the line: they arrive at its speed. @param {Uint8Array} bytes */
@@ -141,37 +144,44 @@ export class Board {
    * @param {number} nanos
    */
   run(nanos) {
-    while (this.#before + this.chip.clock.nanos < nanos) {
-      const { core, clock } = this.chip;
-      const until = nanos - this.#before;
-      const cycle = 1e9 / this.chip.clkSys;
-      while (clock.nanos < until && this.#reset === null) {
-        if (core.waiting) {
-          const next = clock.nextAlarm ? clock.nanosToNextAlarm : Infinity;
-          clock.tick(Math.min(next, until - clock.nanos));
-        } else {
-          const [before, pending] = [core.PC, core.pendingInterrupts];
-          clock.tick(core.executeInstruction() * cycle);
-          // A branch to itself: nothing happens until something else does. (Executed, it would cost the host ten times the
-          // time that it lasts.)
-          if (core.PC === before && this.#stays(before) && core.pendingInterrupts === pending) {
-            clock.tick(Math.max(0, Math.min(clock.nextAlarm ? clock.nanosToNextAlarm : Infinity, until - clock.nanos)));
-          }
-          if (this.#blocked > 0) {
-            const blocked = this.#blocked;
-            this.#blocked = 0;
-            clock.tick(blocked);
-          }
-        }
-      }
+    while (this.nanos < nanos) {
+      this.#live(nanos - this.#before);
       if (this.#reset !== null) this.#restart(this.#reset);
     }
     this.#drain();
   }
 
-  /** @param {number} pc its lowest bit says nothing */
-  #stays(pc) {
-    return this.chip.readUint16((pc & ~1) >>> 0) === STAY_HERE;
+  /**
+   * Runs the chip until `until` of its clock, or a reset. It is the host's time: half of what an instruction costs is here.
+   *
+   * @param {number} until
+   */
+  #live(until) {
+    const { core, clock } = this.chip;
+    const { registers } = core;
+    while (clock.nanosCounter < until && this.#reset === null) {
+      if (core.waiting) {
+        clock.tick(Math.min(this.#quiet(), until - clock.nanosCounter));
+        continue;
+      }
+      const pc = registers[15];
+      clock.nanosCounter += core.executeInstruction() * this.#cycle;
+      if (this.#blocked > 0) {
+        const blocked = this.#blocked;
+        this.#blocked = 0;
+        clock.tick(blocked);
+      } else if (clock.nextAlarm !== null && clock.nextAlarm.nanos <= clock.nanosCounter) {
+        clock.tick(0);
+      } else if (registers[15] === pc && this.chip.readUint16((pc & ~1) >>> 0) === STAY_HERE) {
+        // Nothing happens until something else does. Executed, it would cost the host ten times the time that it lasts.
+        clock.tick(Math.min(this.#quiet(), Math.max(0, until - clock.nanosCounter)));
+      }
+    }
+  }
+
+  /** Nanoseconds until the next alarm. */
+  #quiet() {
+    return this.chip.clock.nextAlarm === null ? Infinity : this.chip.clock.nanosToNextAlarm;
   }
 
   /** @param {"watchdog" | "firmware" | "processor" | "pin"} why */
@@ -189,6 +199,8 @@ export class Board {
   #powerOn(old, line) {
     const chip = new RP2040();
     this.chip = chip;
+    this.#cycle = 1e9 / chip.clkSys;
+    chip.addClockListener((frequency) => (this.#cycle = 1e9 / frequency));
     if (old) chip.sram.set(old.sram);
     chip.logger = this.#logger();
     rom.write(chip.bootrom);
@@ -281,7 +293,9 @@ export class Board {
   }
 
   #erase = (/** @type {number} */ offset) => {
+    const begun = this.nanos + this.#blocked;
     this.#blocked += this.flashTime.erase * 1000;
+    this.#outside.erased?.(begun, this.nanos + this.#blocked);
     this.#cells(offset, 4096, () => 0xff);
   };
 

@@ -5,7 +5,9 @@
 // | `pins` | `outputs: 0x00000001` |
 // | `time` | `nanos: 1234567`, since the power came |
 // | `edges` | each change of the outputs since this was last asked: `nanos: 0x00000001`, a line each |
+// | `erases` | each erase of a sector since this was last asked: `from: to`, in nanoseconds, a line each |
 // | `erase MS` | from now on the flash takes so long for a sector |
+// | `glitch US` | opens the emergency stop for so long; `nanos: 0`, when |
 // | `poke ADDRESS BYTES` | changes code, until the next reset; both in hexadecimal |
 // | `system_reset` | pulls the RUN pin |
 
@@ -20,6 +22,8 @@ export class Monitor {
   #catchUp;
   /** @type {string[]} */
   #edges = [];
+  /** @type {string[]} */
+  #erases = [];
 
   /** @param {import("./board.js").Board} board @param {() => void} catchUp runs the board up to now */
   constructor(board, catchUp) {
@@ -29,6 +33,11 @@ export class Monitor {
   /** The outputs have changed. @param {number} outputs @param {number} nanos */
   moved(outputs, nanos) {
     if (this.#edges.length < KEPT) this.#edges.push(`${Math.round(nanos)}: ${hex(outputs)}`);
+  }
+
+  /** A sector is being erased, in nanoseconds since the power came. @param {number} from @param {number} to */
+  erased(from, to) {
+    if (this.#erases.length < KEPT) this.#erases.push(`${Math.round(from)}: ${Math.round(to)}`);
   }
 
   /** @param {import("node:net").Socket} socket @param {() => void} turn lets the board go on */
@@ -58,9 +67,18 @@ export class Monitor {
         return `nanos: ${Math.round(board.nanos)}`;
       case "edges":
         return this.#edges.splice(0).join("\n");
+      case "erases":
+        return this.#erases.splice(0).join("\n");
       case "erase":
         board.flashTime = { ...board.flashTime, erase: Number(rest[0]) * 1_000 };
         return "";
+      case "glitch": {
+        const opened = board.nanos;
+        board.inhibit(true);
+        board.run(opened + Number(rest[0]) * 1_000);
+        board.inhibit(false);
+        return `${Math.round(opened)}: 0`;
+      }
       case "poke":
         board.poke(Number.parseInt(rest[0], 16), Buffer.from(rest[1], "hex"));
         return "";

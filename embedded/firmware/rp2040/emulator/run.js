@@ -46,6 +46,7 @@ const board = new Board(readFileSync(options.image), readFlash(flash), {
   moved: (outputs, nanos) => monitor.moved(outputs, nanos),
   // One write, in place, before the firmware goes on: what it then says is stored outlives this process.
   stored: (offset, bytes) => void writeSync(flash, bytes, 0, bytes.length, offset),
+  erased: (from, to) => monitor.erased(from, to),
   logged: (said) => {
     if (options.log) writeAll(1, said);
   },

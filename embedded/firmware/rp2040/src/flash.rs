@@ -19,7 +19,11 @@ const WHOLE: usize = 2 * 1_024 * 1_024;
 /// The gate's part of it.
 const CAPACITY: usize = 128 * 1_024;
 /// Where that begins.
-const BEGIN: u32 = (WHOLE - CAPACITY) as u32;
+const BEGIN: u32 = 0x1e_0000;
+const _: () = assert!(BEGIN as usize + CAPACITY == WHOLE, "it is the last part");
+/// What is erased at a time.
+const SECTOR: u32 = 4_096;
+const _: () = assert!(SECTOR as usize == ERASE_SIZE);
 /// The flash in the address space, neither cached nor allocated (RP2040 data sheet, 2.6.3.1).
 const UNCACHED: usize = 0x1300_0000;
 /// Bytes in a word of the bus.
@@ -94,7 +98,7 @@ impl NorFlash for Flash {
         }
         // One at a time, so that interrupts are off for one at a time.
         for sector in (from..to).step_by(ERASE_SIZE) {
-            self.0.blocking_erase(BEGIN + sector, BEGIN + sector + ERASE_SIZE as u32)?;
+            self.0.blocking_erase(BEGIN + sector, BEGIN + sector + SECTOR)?;
             watchdog::go_on();
         }
         Ok(())

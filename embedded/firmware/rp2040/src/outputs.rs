@@ -26,7 +26,7 @@ use crate::inputs::INHIBIT;
 pub(crate) const COUNT: usize = 6;
 
 /// The GPIO of the first output; the others come after it.
-const FIRST: u8 = 2;
+const FIRST: usize = 2;
 
 /// How often the state machines do a step, in Hz.
 const STEP_HZ: u32 = 100_000;
@@ -143,7 +143,7 @@ const fn counts(left_us: u64) -> u32 {
 
 /// Drives every output low, from wherever the program is: it takes no lock and cannot fail.
 pub(crate) fn all_low() {
-    for gpio in FIRST..FIRST + COUNT as u8 {
-        IO_BANK0.gpio(usize::from(gpio)).ctrl().modify(|w| w.set_outover(Outover::LOW));
+    for gpio in FIRST..FIRST + COUNT {
+        IO_BANK0.gpio(gpio).ctrl().modify(|w| w.set_outover(Outover::LOW));
     }
 }

@@ -207,7 +207,7 @@ fn a_life<F: Part>(random: &mut Random) -> (Vec<Step>, Chip) {
         let places = after.places.take().unwrap_or_default();
         let powers = places.into_iter().chain([after.power]).map(|left| all - left).collect();
         let next = model.after(&operation);
-        steps.push(Step { powers, chip, model, operation });
+        steps.push(Step { chip, model, operation, powers });
         (chip, model) = (Chip { power: usize::MAX, ..after }, next);
     }
     (steps, chip)
