@@ -31,7 +31,7 @@ pub struct Memory {
     /// How often the gate has booted, this time included; where that was lost, a number that no other boot has had. It
     /// is not stored yet: [`Store::count`](crate::Store::count) does that once somebody speaks.
     pub boots: u32,
-    /// How many of them there were since the gate last ran for an hour, as far as it is worth storing; this one included.
+    /// For how many of them, this one included, no time of running has made up, as far as it is worth storing.
     pub restless: u32,
     /// Whether anything can be stored at all. Where not, nothing that changes state is obeyed, the operator's epoch
     /// included: the next boot would not know of it.

@@ -238,9 +238,10 @@ where
                 }
                 Either::Second(()) => {}
             }
-            if boot.is_a_rest(now()) && gate.is_safe() {
-                let _ = self.store.rest().await; // where that fails, the next boots are counted later than they need be
-                boot.rest();
+            if let Some(boots) = boot.rest_due(now()).filter(|_| gate.is_safe()) {
+                // Where that fails, the next boots are counted later than they need be.
+                let _ = self.store.rest(boots).await;
+                boot.rest(boots);
             }
         }
     }

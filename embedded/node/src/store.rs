@@ -11,7 +11,7 @@
 //!
 //! key     body
 //! 00      the provisioning in force: serial, marks, channels, outputs (of 4 to 1 bytes), `GateConfig`
-//! 01      boots: how many; how many when the gate had last rested
+//! 01      boots: how many; for how many of them a time of running has made up
 //! 02      stage: 0 underway, 1 done, 2 replacing
 //! 10 + n  mark of channel n: 0 and its `GrantRecord`, or 1 and the `FenceRecord` that was lost
 //! 40 + n  output n, `OutputConfig`   ┐ generation 0: of a serial that is even
@@ -220,12 +220,12 @@ impl<F: NorFlash> Store<F> {
         self.finish().await
     }
 
-    /// Stores that the gate has run for an hour in the boot that was counted.
+    /// Stores that the boot that was counted has made up for so many.
     ///
     /// # Errors
-    /// [`StoreError`]; then the boots up to this one count as restless still.
-    pub(crate) async fn rest(&mut self) -> Result<(), StoreError> {
-        self.boots.rested = self.boots.count;
+    /// [`StoreError`]; then they count as restless still.
+    pub(crate) async fn rest(&mut self, boots: u32) -> Result<(), StoreError> {
+        self.boots.rested = self.boots.rested.saturating_add(boots).min(self.boots.count);
         self.store_boots().await
     }
 

@@ -185,7 +185,7 @@ pub(super) enum Stage {
 pub(super) struct Boots {
     /// The boots in which somebody spoke.
     pub(super) count: u32,
-    /// How many of them there had been when the gate had last run for an hour.
+    /// For how many of them a time of running has made up.
     pub(super) rested: u32,
 }
 

@@ -43,9 +43,15 @@ fn boots_are_restless_until_one_of_them_rests() {
     let mut store = open::<Flash>(flash);
     let _ = block_on(store.boot());
     block_on(store.count(6)).unwrap();
-    block_on(store.rest()).unwrap();
-    let (memory, _) = memory::<Flash>(chip(store));
-    assert_eq!((memory.boots, memory.restless), (7, 1));
+    block_on(store.rest(4)).unwrap();
+    let (memory, flash) = memory::<Flash>(chip(store));
+    assert_eq!((memory.boots, memory.restless), (7, 3));
+    let mut store = open::<Flash>(flash);
+    let _ = block_on(store.boot());
+    block_on(store.count(7)).unwrap();
+    block_on(store.rest(1_000)).unwrap();
+    let (memory, _) = self::memory::<Flash>(chip(store));
+    assert_eq!((memory.boots, memory.restless), (8, 1));
 }
 
 #[test]

@@ -76,7 +76,7 @@ pub(super) fn run<F: Part>(store: &mut Store<F>, operation: &Operation) -> Resul
             Boot::Gate(_, memory) => block_on(store.count(memory.boots)),
             other => panic!("{other:?}"),
         },
-        Operation::Rest => run(store, &Operation::Count).and_then(|()| block_on(store.rest())),
+        Operation::Rest => run(store, &Operation::Count).and_then(|()| block_on(store.rest(2))),
         Operation::Provision(variant) => provision(store, &provisioning(*variant)),
     }
 }
