@@ -4,10 +4,12 @@
 mod board;
 mod host;
 mod random;
+mod server;
 
 pub use board::{Contact, Debugger, Monitor};
 pub use host::{Host, drive};
 pub use random::{Random, is_soak, seed};
+pub use server::Server;
 
 use fencegate_host::KeyFile;
 use fencegate_host::wire::Role;

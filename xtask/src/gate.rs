@@ -204,6 +204,7 @@ fn soon() -> Result<Deadline> {
 pub fn run(root: &Path, listen: SocketAddr, flash: &Path, sides: &Sides) -> Result<()> {
     setup::ensure(setup::FIRMWARE)?;
     setup::ensure(setup::EMULATOR)?;
+    setup::ensure(setup::COMMAND)?; // what a person speaks to it with
     let elf = Image::Gate.build(root)?;
     runtime()?.block_on(async {
         let listener = TcpListener::bind(listen).await.with_context(|| format!("listen: {listen} cannot be used"))?;

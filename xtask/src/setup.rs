@@ -28,6 +28,13 @@ pub enum Need {
         /// A program that is on `PATH` if it is installed.
         probe: &'static str,
     },
+    /// A system package without a program; `probe` is a file that it brings.
+    AptFile {
+        /// Debian's name for it.
+        package: &'static str,
+        /// A file that is there if it is installed.
+        probe: &'static str,
+    },
     /// A part of another Rust toolchain, and that toolchain itself.
     Toolchain {
         /// rustup's name for it.
@@ -79,6 +86,21 @@ pub const FIRMWARE: &[Need] = &[Need::RustTarget("thumbv7m-none-eabi")];
 /// To run firmware without a board.
 pub const EMULATOR: &[Need] = &[Need::AptPackage { package: "qemu-system-arm", probe: "qemu-system-arm" }];
 
+/// To build the command `fencegate`: the client of etcd makes its messages from their definitions.
+pub const COMMAND: &[Need] = &[
+    Need::AptPackage { package: "protobuf-compiler", probe: "protoc" },
+    Need::AptFile { package: "libprotobuf-dev", probe: "/usr/include/google/protobuf/descriptor.proto" },
+];
+
+/// To test against lock services and stores as they are.
+pub const SERVERS: &[Need] = &[
+    Need::AptPackage { package: "etcd-server", probe: "etcd" },
+    Need::AptPackage { package: "etcd-client", probe: "etcdctl" },
+    Need::AptPackage { package: "postgresql", probe: "pg_ctlcluster" },
+    Need::AptPackage { package: "redis-server", probe: "redis-server" },
+    Need::AptPackage { package: "sqlite3", probe: "sqlite3" },
+];
+
 /// To build the module for JavaScript, and the page around it.
 pub const WEB: &[Need] = &[Need::Node, Need::RustTarget("wasm32-unknown-unknown"), Need::NpmPackages { dir: "web" }];
 
@@ -103,7 +125,7 @@ pub const FUZZ: &[Need] = &[Need::Toolchain { name: "nightly", component: "rustc
 /// Everything that any command needs, but for what is outside `test` and long to build: `mutants`, `miri` and `fuzz` get
 /// their tools themselves.
 pub fn everything() -> Vec<Need> {
-    [LINT, BARE, FIRMWARE, EMULATOR, WEB, BROWSER].concat()
+    [LINT, BARE, COMMAND, FIRMWARE, EMULATOR, SERVERS, WEB, BROWSER].concat()
 }
 
 /// Gets what is missing of `needs`.
@@ -115,6 +137,7 @@ pub fn ensure(needs: &[Need]) -> Result<()> {
     }
     let packages = missing(needs, |need| match need {
         Need::AptPackage { package, probe } if find_program(probe).is_none() => Some(package),
+        Need::AptFile { package, probe } if !Path::new(probe).exists() => Some(package),
         _ => None,
     });
     if !packages.is_empty() {

@@ -2,7 +2,7 @@
 
 use super::table;
 use crate::step::Step;
-use crate::workspace;
+use crate::{setup, workspace};
 use anyhow::{Context, Result, ensure};
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -31,6 +31,7 @@ pub(super) fn decisions(root: &Path) -> Result<String> {
 
 /// Lines a second that `fencegate audit` reads, and the most memory that it takes.
 pub(super) fn audit(root: &Path) -> Result<String> {
+    setup::ensure(setup::COMMAND)?;
     let mut cargo = workspace::cargo(root);
     cargo.args(["build", "--release", "--package", "fencegate-host", "--bin", "fencegate"]);
     Step::new("building the command as it ships", cargo).run()?;

@@ -4,6 +4,7 @@
 mod audit;
 mod check;
 mod gate;
+mod guard;
 mod output;
 mod plan;
 mod presets;
@@ -49,6 +50,8 @@ enum Command {
     Check(check::Args),
     /// Replay the fence over a log of writes
     Audit(audit::Args),
+    /// The conditional write that fences a store: a table, a key, an object
+    Guard(guard::Args),
     /// Ask a gate, or have it do something
     Gate(gate::Args),
 }
@@ -64,6 +67,7 @@ impl Command {
             Self::Presets(args) => args.run(),
             Self::Check(args) => args.run(),
             Self::Audit(args) => args.run(),
+            Self::Guard(args) => args.run(),
             Self::Gate(args) => args.run(started),
         }
     }
