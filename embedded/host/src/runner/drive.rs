@@ -1,0 +1,432 @@
+//! The loop: the holder's outputs become calls, and their answers its events.
+
+use super::lease::Shared;
+use super::{Clock, Held, Lease, NotHeld, Report, Runner};
+use crate::coordinator::{Acquired, Coordinator, CoordinatorError, RaiseError, Renewed, Resource};
+use fencegate::{Cause, Duration, Epoch, Instant, Output, Request, Schedule, Stamp};
+use std::pin::Pin;
+use std::sync::Arc;
+use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+/// What a call has come to.
+enum Event {
+    Acquired(Request, Result<Acquired, CoordinatorError>),
+    Renewed(Request, Result<Renewed, CoordinatorError>),
+    /// No answer in half a heartbeat; it may still come.
+    Late(Request),
+    Released(Stamp, Result<(), CoordinatorError>),
+    Raised(Stamp),
+    NotRaised(String),
+    Fenced(Stamp, String),
+    /// The lock is not held under this stamp any more; `None`: by nobody.
+    Changed(Option<Stamp>),
+}
+
+pub(super) struct Drive<K> {
+    shared: Arc<Shared<K>>,
+    coordinator: Arc<dyn Coordinator>,
+    resources: Vec<Arc<dyn Resource>>,
+    schedule: Schedule,
+    work: Duration,
+    patience: Option<Duration>,
+    epoch: Option<Epoch>,
+    reports: Option<UnboundedSender<Report>>,
+    calls: JoinSet<()>,
+    renewals: Vec<AbortHandle>,
+    watching: Option<AbortHandle>,
+    events: (UnboundedSender<Event>, UnboundedReceiver<Event>),
+    began: Instant,
+    /// When the service last said anything; at first, when it was first asked.
+    answered: Instant,
+    error: Option<String>,
+    /// Why no work will begin.
+    given_up: Option<NotHeld>,
+    /// The lease that the work began under.
+    under: Option<Stamp>,
+    cancelled: Option<Cause>,
+    /// Whether the work has ended: what comes then is no cancellation of it.
+    finished: bool,
+    released: bool,
+}
+
+impl<K: Clock> Drive<K> {
+    pub(super) fn new(runner: Runner<K>) -> Self {
+        let Runner { coordinator, resources, holder, work, patience, epoch, reports, clock } = runner;
+        let (schedule, began) = (holder.schedule(), clock.now());
+        Self {
+            shared: Arc::new(Shared::new(clock, holder)),
+            coordinator,
+            resources,
+            schedule,
+            work,
+            patience,
+            epoch,
+            reports,
+            calls: JoinSet::new(),
+            renewals: Vec::new(),
+            watching: None,
+            events: mpsc::unbounded_channel(),
+            began,
+            answered: began,
+            error: None,
+            given_up: None,
+            under: None,
+            cancelled: None,
+            finished: false,
+            released: false,
+        }
+    }
+
+    pub(super) async fn run<W, F>(mut self, stop: CancellationToken, work: W) -> Result<Held<F::Output>, NotHeld>
+    where
+        W: FnOnce(Lease<K>) -> F,
+        F: Future,
+    {
+        let mut work = Some(work);
+        let mut running: Option<Pin<Box<F>>> = None;
+        let mut output = None;
+        let mut stopping = false;
+        loop {
+            let wake = self.poll();
+            if work.is_some()
+                && let Some(lease) = self.begin()
+            {
+                running = work.take().map(|work| Box::pin(work(lease)));
+            }
+            if running.is_none() && self.shared.holder().is_done() {
+                return self.end(output);
+            }
+            let wake = if self.under.is_none() { earlier(wake, self.out_of_patience()) } else { wake };
+            tokio::select! {
+                biased;
+                () = stop.cancelled(), if !stopping => {
+                    stopping = true;
+                    self.stop(NotHeld::Stopped);
+                }
+                Some(event) = self.events.1.recv() => self.take(event),
+                ended = finished(&mut running), if running.is_some() => {
+                    (running, output) = (None, Some(ended));
+                    self.finished = true;
+                    let now = self.shared.clock.now();
+                    let mut holder = self.shared.holder();
+                    holder.stopped(now);
+                    holder.stop(now);
+                }
+                () = self.shared.told.notified() => {}
+                () = sleep(&self.shared.clock, wake) => self.lose_patience(),
+            }
+            // Ended calls are of no use any more.
+            while self.calls.try_join_next().is_some() {}
+        }
+    }
+
+    /// Does what the holder wants done; when it wants to be asked again.
+    fn poll(&mut self) -> Option<Instant> {
+        loop {
+            let output = self.shared.holder().poll(self.shared.clock.now());
+            match output {
+                Output::SendAcquire(request) => self.acquire(request),
+                Output::Raise(stamp) => self.raise(stamp),
+                Output::SendRenewal(request, stamp) => self.renew(request, stamp),
+                Output::Cancel(cause) => self.cancel(cause),
+                Output::SendRelease(stamp) => self.release(stamp),
+                Output::Wait(until) => {
+                    if let Some(deadline) = self.shared.holder().deadline() {
+                        self.shared.deadline.send_if_modified(|old| std::mem::replace(old, deadline) != deadline);
+                    }
+                    return until;
+                }
+            }
+        }
+    }
+
+    /// The lease, once work may begin under it.
+    fn begin(&mut self) -> Option<Lease<K>> {
+        if self.given_up.is_some() {
+            return None;
+        }
+        let permit = self.shared.holder().may_act(self.shared.clock.now(), self.work).ok()?;
+        self.under = Some(permit.stamp());
+        Some(Lease { shared: Arc::clone(&self.shared), stamp: permit.stamp() })
+    }
+
+    fn end<T>(mut self, output: Option<T>) -> Result<Held<T>, NotHeld> {
+        match (output, self.under) {
+            (Some(output), Some(stamp)) => {
+                Ok(Held { output, stamp, cancelled: self.cancelled, released: self.released })
+            }
+            _ => Err(self.given_up.take().unwrap_or(NotHeld::Stopped)),
+        }
+    }
+
+    /// Ends it all: the work in hand is cancelled; where none has begun, none will, and this is why.
+    fn stop(&mut self, why: NotHeld) {
+        if self.under.is_none() && self.given_up.is_none() {
+            self.given_up = Some(why);
+        }
+        self.shared.holder().stop(self.shared.clock.now());
+    }
+
+    fn cancel(&mut self, cause: Cause) {
+        if self.finished {
+            return;
+        }
+        self.report(Report::Cancelled(cause));
+        let gone = self.shared.holder().stamp().is_none();
+        if self.under.is_some() {
+            self.cancelled.get_or_insert(cause);
+            self.shared.cancelled.cancel();
+        }
+        // A lease that is still there goes on being renewed while the work stops, or until the fences are raised.
+        if gone {
+            self.stop(NotHeld::Lost(cause));
+        }
+    }
+
+    /// When it has waited for as long as it would.
+    fn out_of_patience(&self) -> Option<Instant> {
+        let silence = self.answered.checked_add(self.schedule.ttl());
+        let patience = self.patience.and_then(|patience| self.began.checked_add(patience));
+        earlier(silence, patience.filter(|at| *at > self.shared.clock.now()))
+    }
+
+    fn lose_patience(&mut self) {
+        if self.under.is_some() || self.shared.holder().stamp().is_some() {
+            return;
+        }
+        let now = self.shared.clock.now();
+        let silent = now.since(self.answered).is_ok_and(|silence| silence >= self.schedule.ttl());
+        let waited = self.patience.is_some_and(|patience| now.since(self.began).is_ok_and(|waited| waited >= patience));
+        match &self.error {
+            Some(why) if silent || waited => self.stop(NotHeld::NoAnswer(why.clone())),
+            None if silent => self.stop(NotHeld::NoAnswer("nothing was heard".to_owned())),
+            None if waited => self.stop(NotHeld::HeldByAnother),
+            _ => {}
+        }
+    }
+
+    fn acquire(&mut self, request: Request) {
+        let (coordinator, schedule, events) = (Arc::clone(&self.coordinator), self.schedule, self.events.0.clone());
+        self.calls.spawn(async move {
+            let call = coordinator.acquire(schedule.ttl());
+            let answer = patiently(call, request, &schedule, &events).await;
+            let _ = events.send(Event::Acquired(request, answer));
+        });
+    }
+
+    fn renew(&mut self, request: Request, stamp: Stamp) {
+        let (coordinator, schedule, events) = (Arc::clone(&self.coordinator), self.schedule, self.events.0.clone());
+        self.renewals.retain(|renewal| !renewal.is_finished());
+        self.renewals.push(self.calls.spawn(async move {
+            let call = coordinator.renew(stamp, schedule.ttl());
+            let answer = patiently(call, request, &schedule, &events).await;
+            let _ = events.send(Event::Renewed(request, answer));
+        }));
+    }
+
+    fn release(&mut self, stamp: Stamp) {
+        self.renewals.drain(..).for_each(|renewal| renewal.abort());
+        self.unwatch();
+        let (coordinator, schedule, events) = (Arc::clone(&self.coordinator), self.schedule, self.events.0.clone());
+        self.calls.spawn(async move {
+            let call = timeout(schedule.heartbeat().into(), coordinator.release(stamp)).await;
+            let call = call.unwrap_or_else(|_| Err(overdue()));
+            let _ = events.send(Event::Released(stamp, call));
+        });
+    }
+
+    fn raise(&mut self, stamp: Stamp) {
+        let (resources, schedule, events) = (self.resources.clone(), self.schedule, self.events.0.clone());
+        self.calls.spawn(async move {
+            for resource in resources {
+                loop {
+                    match timeout(schedule.cancel_after().into(), resource.raise(stamp)).await {
+                        Ok(Ok(())) => break,
+                        Ok(Err(RaiseError::Refused(why))) => {
+                            let _ = events.send(Event::Fenced(stamp, why));
+                            return;
+                        }
+                        Ok(Err(error @ RaiseError::NoAnswer(_))) => {
+                            let _ = events.send(Event::NotRaised(error.to_string()));
+                        }
+                        Err(_elapsed) => {
+                            let _ = events.send(Event::NotRaised("no answer in time".to_owned()));
+                        }
+                    }
+                    tokio::time::sleep(eighth(schedule.heartbeat()).into()).await;
+                    if events.is_closed() {
+                        return;
+                    }
+                }
+            }
+            let _ = events.send(Event::Raised(stamp));
+        });
+    }
+
+    /// Hears of the lock's end sooner than the schedule would, where the service tells.
+    fn watch(&mut self, stamp: Option<Stamp>) {
+        self.unwatch();
+        let (coordinator, schedule, events) = (Arc::clone(&self.coordinator), self.schedule, self.events.0.clone());
+        self.watching = Some(self.calls.spawn(async move {
+            while coordinator.changed(stamp).await.is_err() {
+                tokio::time::sleep(schedule.heartbeat().into()).await;
+            }
+            let _ = events.send(Event::Changed(stamp));
+        }));
+    }
+
+    fn unwatch(&mut self) {
+        if let Some(watching) = self.watching.take() {
+            watching.abort();
+        }
+    }
+
+    fn take(&mut self, event: Event) {
+        let now = self.shared.clock.now();
+        let before = self.shared.holder().deadline();
+        match event {
+            Event::Acquired(request, Ok(answer)) => self.acquired(now, request, answer),
+            Event::Acquired(request, Err(error)) => self.unanswered(now, request, error),
+            Event::Renewed(request, Ok(Renewed::Renewed { ttl })) => {
+                self.shared.holder().renewed(now, request, ttl);
+                let after = self.shared.holder().deadline();
+                if let Some(deadline) = after.filter(|_| after != before) {
+                    self.report(Report::Renewed(deadline));
+                }
+            }
+            Event::Renewed(request, Ok(Renewed::Gone)) => self.shared.holder().refused(now, request, None, random()),
+            Event::Renewed(request, Err(error)) => self.unanswered(now, request, error),
+            Event::Late(request) => {
+                self.coordinator.suspect();
+                self.unanswered(now, request, overdue());
+            }
+            Event::Released(stamp, Ok(())) => {
+                self.shared.holder().released(now, stamp);
+                self.released = true;
+                self.report(Report::Released);
+            }
+            Event::Released(_, Err(error)) => {
+                self.coordinator.suspect();
+                self.report(Report::NoAnswer(error.to_string()));
+            }
+            Event::Raised(stamp) => {
+                self.shared.holder().raised(now, stamp);
+                self.report(Report::Raised(stamp));
+            }
+            Event::NotRaised(why) => self.report(Report::NotRaised(why)),
+            Event::Fenced(stamp, why) => {
+                if self.under.is_none() {
+                    self.given_up.get_or_insert(NotHeld::Fenced(why));
+                }
+                self.shared.holder().fenced(now, stamp);
+            }
+            Event::Changed(Some(stamp)) => self.shared.holder().revoked(now, stamp),
+            Event::Changed(None) => {
+                let mut holder = self.shared.holder();
+                if holder.stamp().is_none() && self.given_up.is_none() {
+                    holder.hand_over(now, Duration::ZERO); // without a lease it only asks at once
+                }
+            }
+        }
+    }
+
+    fn acquired(&mut self, now: Instant, request: Request, answer: Acquired) {
+        self.answered = now;
+        self.error = None;
+        match answer {
+            Acquired::Granted(grant) => {
+                let epoch = self.epoch.unwrap_or(grant.epoch);
+                let mut holder = self.shared.holder();
+                let stamp = Stamp { epoch, token: grant.token, holder: holder.id() };
+                holder.granted(now, request, stamp, grant.ttl);
+                let held = holder.deadline().filter(|_| holder.stamp() == Some(stamp));
+                drop(holder);
+                if let Some(deadline) = held {
+                    self.report(Report::Granted(stamp, deadline));
+                    self.watch(Some(stamp));
+                }
+                if epoch < grant.epoch {
+                    self.stop(NotHeld::Epoch { given: epoch, kept: grant.epoch });
+                }
+            }
+            Acquired::Held { wait } => {
+                self.shared.holder().refused(now, request, wait, random());
+                self.report(Report::HeldByAnother { wait });
+                if self.shared.holder().stamp().is_none() && self.given_up.is_none() {
+                    self.watch(None);
+                }
+                self.lose_patience();
+            }
+        }
+    }
+
+    fn unanswered(&mut self, now: Instant, request: Request, error: CoordinatorError) {
+        self.shared.holder().lost(now, request, random());
+        self.report(Report::NoAnswer(error.to_string()));
+        match error {
+            CoordinatorError::Unfit(why) if self.shared.holder().stamp().is_none() => self.stop(NotHeld::Unfit(why)),
+            CoordinatorError::Unfit(why) | CoordinatorError::NoAnswer(why) => {
+                self.error = Some(why);
+                self.lose_patience();
+            }
+        }
+    }
+
+    fn report(&self, report: Report) {
+        if let Some(to) = &self.reports {
+            let _ = to.send(report);
+        }
+    }
+}
+
+/// Waits for an answer, says so when it is overdue, and gives it up when it can no longer count.
+async fn patiently<T>(
+    mut call: Pin<Box<dyn Future<Output = Result<T, CoordinatorError>> + Send + '_>>,
+    request: Request,
+    schedule: &Schedule,
+    events: &UnboundedSender<Event>,
+) -> Result<T, CoordinatorError> {
+    let half = Duration::from_micros(schedule.heartbeat().as_micros() / 2);
+    if let Ok(answer) = timeout(half.into(), &mut call).await {
+        return answer;
+    }
+    let _ = events.send(Event::Late(request));
+    timeout(schedule.ttl().into(), call).await.unwrap_or_else(|_| Err(overdue()))
+}
+
+fn overdue() -> CoordinatorError {
+    CoordinatorError::NoAnswer("none in time".to_owned())
+}
+
+fn eighth(d: Duration) -> Duration {
+    Duration::from_micros((d.as_micros() / 8).max(1))
+}
+
+/// Spreads those who wait for one lock. Without a random source they ask all at once, which is slower and no less safe.
+fn random() -> u32 {
+    getrandom::u32().unwrap_or(0)
+}
+
+fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}
+
+async fn finished<F: Future>(running: &mut Option<Pin<Box<F>>>) -> F::Output {
+    match running {
+        Some(work) => work.await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn sleep(clock: &impl Clock, until: Option<Instant>) {
+    match until {
+        Some(at) => clock.until(at).await,
+        None => std::future::pending().await,
+    }
+}
