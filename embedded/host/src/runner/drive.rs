@@ -39,8 +39,8 @@ pub(super) struct Drive<K> {
     watching: Option<AbortHandle>,
     events: (UnboundedSender<Event>, UnboundedReceiver<Event>),
     began: Instant,
-    /// When the service last said anything; at first, when it was first asked.
-    answered: Instant,
+    /// Since when the service has been asked for the lease without any answer.
+    silent: Option<Instant>,
     error: Option<String>,
     /// Why no work will begin.
     given_up: Option<NotHeld>,
@@ -70,7 +70,7 @@ impl<K: Clock> Drive<K> {
             watching: None,
             events: mpsc::unbounded_channel(),
             began,
-            answered: began,
+            silent: None,
             error: None,
             given_up: None,
             under: None,
@@ -99,7 +99,7 @@ impl<K: Clock> Drive<K> {
             if running.is_none() && self.shared.holder().is_done() {
                 return self.end(output);
             }
-            let wake = if self.under.is_none() { earlier(wake, self.out_of_patience()) } else { wake };
+            let wake = earlier(wake, self.out_of_patience());
             tokio::select! {
                 biased;
                 () = stop.cancelled(), if !stopping => {
@@ -109,6 +109,7 @@ impl<K: Clock> Drive<K> {
                 Some(event) = self.events.1.recv() => self.take(event),
                 ended = finished(&mut running), if running.is_some() => {
                     (running, output) = (None, Some(ended));
+                    self.poll(); // a lease that is over by now was over before the work was seen to end
                     self.finished = true;
                     let now = self.shared.clock.now();
                     let mut holder = self.shared.holder();
@@ -186,20 +187,24 @@ impl<K: Clock> Drive<K> {
         }
     }
 
-    /// When it has waited for as long as it would.
+    /// When it has waited for as long as it would, where it still waits.
     fn out_of_patience(&self) -> Option<Instant> {
-        let silence = self.answered.checked_add(self.schedule.ttl());
+        if self.under.is_some() || self.given_up.is_some() || self.shared.holder().stamp().is_some() {
+            return None;
+        }
+        let silence = self.silent.and_then(|since| since.checked_add(self.schedule.ttl()));
         let patience = self.patience.and_then(|patience| self.began.checked_add(patience));
         earlier(silence, patience.filter(|at| *at > self.shared.clock.now()))
     }
 
     fn lose_patience(&mut self) {
-        if self.under.is_some() || self.shared.holder().stamp().is_some() {
+        if self.under.is_some() || self.given_up.is_some() || self.shared.holder().stamp().is_some() {
             return;
         }
         let now = self.shared.clock.now();
-        let silent = now.since(self.answered).is_ok_and(|silence| silence >= self.schedule.ttl());
-        let waited = self.patience.is_some_and(|patience| now.since(self.began).is_ok_and(|waited| waited >= patience));
+        let has_passed = |limit, since| now.since(since).is_ok_and(|passed| passed >= limit);
+        let silent = self.silent.is_some_and(|since| has_passed(self.schedule.ttl(), since));
+        let waited = self.patience.is_some_and(|patience| has_passed(patience, self.began));
         match &self.error {
             Some(why) if silent || waited => self.stop(NotHeld::NoAnswer(why.clone())),
             None if silent => self.stop(NotHeld::NoAnswer("nothing was heard".to_owned())),
@@ -209,6 +214,7 @@ impl<K: Clock> Drive<K> {
     }
 
     fn acquire(&mut self, request: Request) {
+        self.silent.get_or_insert(self.shared.clock.now());
         let (coordinator, schedule, events) = (Arc::clone(&self.coordinator), self.schedule, self.events.0.clone());
         self.calls.spawn(async move {
             let call = coordinator.acquire(schedule.ttl());
@@ -334,7 +340,7 @@ impl<K: Clock> Drive<K> {
     }
 
     fn acquired(&mut self, now: Instant, request: Request, answer: Acquired) {
-        self.answered = now;
+        self.silent = None;
         self.error = None;
         match answer {
             Acquired::Granted(grant) => {
