@@ -1,114 +1,14 @@
 //! `fencegate hold` on real lock services: the story, and what is to be said of a command under a lease.
 
-use fencegate_host::clock;
+#[path = "hold/worker.rs"]
+mod worker;
+
 use fencegate_tests::{EmulatedGate, Said, Server, fencegate};
 use std::fs;
-use std::io::Read;
-use std::os::unix::process::CommandExt;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-
-/// How long anything may take here.
-const PATIENCE: Duration = Duration::from_mins(1);
-
-/// `fencegate hold` for a lock of 3 s.
-fn hold(coordinator: &str, holder: &str, flags: &[&str], script: &str) -> Command {
-    let mut command = fencegate();
-    command.args(["hold", "--coordinator", coordinator, "--lock", "press-7", "--holder", holder]);
-    command.args(["--ttl", "3s", "--drift", "1000ppm"]).args(flags).args(["--", "sh", "-c", script]);
-    // A group of its own, as a shell gives to a job.
-    command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command
-}
-
-fn etcd_url(server: &Server) -> String {
-    format!("etcd://127.0.0.1:{}", server.port)
-}
-
-fn postgres_url(server: &Server) -> String {
-    format!("postgres://tester@127.0.0.1:{}/postgres", server.port)
-}
-
-/// A `hold` that is under way. Dropping it kills its whole group.
-struct Held(Child);
-
-impl Held {
-    fn begin(mut command: Command) -> Self {
-        Self(command.spawn().unwrap())
-    }
-
-    fn signal(&self, name: &str) {
-        signal(name, &self.0.id().to_string());
-    }
-
-    fn signal_all(&self, name: &str) {
-        signal(name, &format!("-{}", self.0.id()));
-    }
-
-    fn end(mut self) -> Said {
-        let begun = Instant::now();
-        let status = loop {
-            match self.0.try_wait().unwrap() {
-                Some(status) => break status.code().unwrap_or(-1),
-                None => assert!(begun.elapsed() < PATIENCE, "it does not end"),
-            }
-            sleep(Duration::from_millis(10));
-        };
-        let (mut out, mut err) = (String::new(), String::new());
-        self.0.stdout.take().unwrap().read_to_string(&mut out).unwrap();
-        self.0.stderr.take().unwrap().read_to_string(&mut err).unwrap();
-        Said { status, out, err }
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        let _ = Command::new("kill").args(["-s", "KILL", "--", &format!("-{}", self.0.id())]).output();
-        let _ = self.0.wait();
-    }
-}
-
-fn signal(name: &str, whom: &str) {
-    assert!(Command::new("kill").args(["-s", name, "--", whom]).status().unwrap().success(), "{name} to {whom}");
-}
-
-/// Waits for a file, and reads it.
-fn appears(file: &Path) -> String {
-    let begun = Instant::now();
-    loop {
-        match fs::read_to_string(file) {
-            Ok(text) if text.ends_with('\n') => return text.trim().to_owned(),
-            _ => assert!(begun.elapsed() < PATIENCE, "{} does not appear", file.display()),
-        }
-        sleep(Duration::from_millis(5));
-    }
-}
-
-/// A loop that writes the time since boot into a file, every 50 ms, for ever.
-fn marks(file: &Path) -> String {
-    format!("while :; do cut -d' ' -f1 /proc/uptime >> {}; sleep 0.05; done", file.display())
-}
-
-/// The last time in such a file, in microseconds.
-fn last(file: &Path) -> u64 {
-    let text = fs::read_to_string(file).unwrap();
-    let text = text.trim_end().lines().last().unwrap();
-    let (seconds, hundredths) = text.split_once('.').unwrap();
-    seconds.parse::<u64>().unwrap() * 1_000_000 + hundredths.parse::<u64>().unwrap() * 10_000
-}
-
-fn now() -> u64 {
-    clock::now().as_micros()
-}
-
-/// Nothing is written into the file any more.
-fn is_silent(file: &Path) {
-    let before = last(file);
-    sleep(Duration::from_millis(300));
-    assert_eq!(last(file), before, "somebody lives on");
-}
+use worker::{Held, PATIENCE, appears, etcd_url, hold, is_silent, last, marks, now, postgres_url, signal};
 
 const TTL: u64 = 3_000_000;
 
@@ -410,4 +310,32 @@ fn what_is_wrong_is_one_sentence_and_nothing_is_held() {
     assert_eq!((said.status, said.err.as_str()), (0, ""), "any name that can be read is a name");
     assert_eq!(Said::by(&mut server.etcdctl(&["get", "--prefix", ""])).out, "", "nothing is left");
     assert_eq!(Said::by(&mut server.etcdctl(&["lease", "list"])).out.trim(), "found 0 leases");
+}
+
+#[test]
+fn the_doctor_measures_the_way_and_leaves_nothing_behind() {
+    let (server, gate) = (Server::etcd(), EmulatedGate::new());
+    let url = etcd_url(&server);
+    let mut doctor = fencegate();
+    doctor.args(["doctor", "--coordinator", &url, "--look", "500ms", "--samples", "5", "--work", "200ms", "--json"]);
+    let said = Said::by(doctor.args(["--gate", &gate.port, "--key-file"]).arg(gate.key_file()));
+    assert_eq!((said.status, said.err.as_str()), (0, ""), "{said:?}");
+    let found = said.json();
+    let number = |value: &serde_json::Value| value.as_u64().unwrap_or_else(|| panic!("{value}: {found}"));
+    let (coordinator, at_gate) = (&found["coordinator"], &found["gate"]);
+    assert_eq!((number(&coordinator["calls"]), number(&at_gate["calls"])), (6, 5));
+    let worst = number(&coordinator["worst_us"]);
+    assert!(number(&coordinator["median_us"]) <= worst);
+    let size = &found["size"];
+    assert_eq!(number(&size["rtt_us"]), 2 * worst, "samples are no bound");
+    assert_eq!(number(&size["work_us"]), 200_000 + 4 * number(&at_gate["worst_us"]));
+    assert_eq!(number(&size["drift_ppb"]), number(&found["clock_drift_ppb"]) + 500_000);
+    assert!(number(&found["clock_drift_ppb"]) >= 500_000);
+    assert_eq!(number(&found["ttl_us"]) % 1_000_000, 0, "whole seconds, as etcd takes them");
+    assert_eq!(Said::by(&mut server.etcdctl(&["get", "--prefix", ""])).out, "", "nothing is left");
+
+    let said = Said::by(fencegate().args(["doctor", "--look", "10ms"]));
+    assert!(said.status == 0 && said.out.contains("no coordinator was asked"), "{said:?}");
+    let said = Said::by(fencegate().args(["doctor", "--look", "10ms", "--coordinator", "etcd://127.0.0.1:1"]));
+    assert_eq!((said.status, said.out.as_str(), said.err.lines().count()), (3, "", 1), "{said:?}");
 }

@@ -17,7 +17,6 @@ mod watch;
 use super::gate::values;
 use super::output::{Failure, Outcome};
 use super::units::{self, DRIFT, DURATION};
-use coordinate::{Protected, Service};
 use fencegate::{Cause, Drift, Duration, Epoch, HolderId, Plan, PlanInput, Unfit};
 use fencegate_host::Port;
 use fencegate_host::runner::{Held, NotHeld, Runner};
@@ -26,6 +25,7 @@ use std::path::PathBuf;
 use supervise::{Command, Supervisor};
 use tokio_util::sync::CancellationToken;
 
+pub(super) use coordinate::{Protected, Service};
 pub(crate) use exec::Args as ExecArgs;
 pub(crate) use watch::Args as WatchArgs;
 
@@ -185,8 +185,8 @@ impl Args {
             runner = runner.longest_hold(limit);
         }
         let stop = CancellationToken::new();
-        let signals = signals::Signals::listen(stop.clone())
-            .map_err(|error| Failure::new(126, format_args!("no signals: {error}")))?;
+        let signals =
+            signals::Signals::listen(&stop).map_err(|error| Failure::new(126, format_args!("no signals: {error}")))?;
         let supervisor = Supervisor { command, reserve: self.kill_before, progress: self.progress, signals };
         let held = runner.hold(stop, |lease| supervisor.run(lease)).await;
         shown.end().await;

@@ -3,6 +3,8 @@
 
 mod audit;
 mod check;
+#[cfg(target_os = "linux")]
+mod doctor;
 mod gate;
 mod guard;
 #[cfg(target_os = "linux")]
@@ -57,6 +59,9 @@ enum Command {
     /// Run a command under a lease: killed before it ends, released after it
     #[cfg(target_os = "linux")]
     Hold(hold::Args),
+    /// Look at the clock here and the way to the coordinator and the gate, and size a lease
+    #[cfg(target_os = "linux")]
+    Doctor(doctor::Args),
     #[cfg(target_os = "linux")]
     #[command(hide = true)]
     HoldWatch(hold::WatchArgs),
@@ -81,6 +86,8 @@ impl Command {
             Self::Guard(args) => args.run(),
             #[cfg(target_os = "linux")]
             Self::Hold(args) => args.run(),
+            #[cfg(target_os = "linux")]
+            Self::Doctor(args) => args.run(),
             #[cfg(target_os = "linux")]
             Self::HoldWatch(args) => args.run(),
             #[cfg(target_os = "linux")]

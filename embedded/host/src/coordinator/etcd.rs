@@ -193,6 +193,7 @@ fn epoch(name: &str, kept: Option<KeyValue>) -> Result<Epoch, CoordinatorError> 
 }
 
 /// What etcd's client means.
+#[expect(clippy::needless_pass_by_value, reason = "what map_err hands over")]
 fn said(error: Error) -> CoordinatorError {
     match &error {
         Error::GRpcStatus(status) => {

@@ -31,6 +31,23 @@ impl GateChannel {
         Ok((GateClient::new(line, self.credential.clone()).map_err(CallError::Line)?, give_up))
     }
 
+    /// How long the gate takes to answer for its channel, asked as often; the first with the connecting.
+    ///
+    /// # Errors
+    /// The first call without an answer, or that was refused.
+    pub async fn round_trips(&self, calls: u64) -> Result<Vec<Duration>, CallError> {
+        let mut start = clock::start();
+        let (mut gate, _) = self.connect().await?;
+        let mut trips = Vec::new();
+        for _ in 0..calls {
+            let give_up = Deadline::after(start, self.patience).ok_or(CallError::NoAnswer)?;
+            gate.channel(self.channel, give_up).await?;
+            trips.push(clock::now().since(start).unwrap_or_default());
+            start = clock::start();
+        }
+        Ok(trips)
+    }
+
     async fn raise_to(&self, stamp: Stamp) -> Result<(), CallError> {
         let (mut gate, give_up) = self.connect().await?;
         gate.raise(self.channel, (stamp.epoch, stamp.token), give_up).await.map(drop)

@@ -147,6 +147,7 @@ fn said(error: &tokio_postgres::Error) -> String {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "what map_err hands over")]
 fn unanswered(error: tokio_postgres::Error) -> CoordinatorError {
     let why = said(&error);
     let unfit = error.code().is_some_and(|code| {

@@ -14,7 +14,7 @@ const GATE: Duration = Duration::from_secs(2);
 
 /// A lock service as it was named, with the lock.
 #[derive(Debug)]
-pub(super) enum Service {
+pub(in crate::cli) enum Service {
     Etcd(Place),
     Postgres(Place),
     Redis(Place),
@@ -23,7 +23,7 @@ pub(super) enum Service {
 
 /// Where a lock is, and what it is called there.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(in crate::cli) struct Place {
     url: String,
     lock: String,
 }
@@ -33,7 +33,7 @@ fn wrong(why: impl std::fmt::Display) -> Failure {
 }
 
 impl Service {
-    pub(super) fn read(url: &str, lock: &str) -> Result<Self, Failure> {
+    pub(in crate::cli) fn read(url: &str, lock: &str) -> Result<Self, Failure> {
         if lock.is_empty() || lock.len() > 190 || lock.chars().any(char::is_control) {
             let why = "lock: `--lock`: a name of 1 to 190 bytes without control characters";
             return Err(Failure::input(why));
@@ -53,7 +53,20 @@ impl Service {
         }
     }
 
-    pub(super) async fn open(self, id: HolderId, key_file: Option<&Path>) -> Result<Arc<dyn Coordinator>, Failure> {
+    /// Its step of the TTL.
+    pub(in crate::cli) const fn step(&self) -> Duration {
+        match self {
+            Self::Etcd(_) => Duration::from_secs(1),
+            Self::Redis(_) => Duration::from_millis(1),
+            Self::Postgres(_) | Self::Gate(..) => Duration::from_micros(1),
+        }
+    }
+
+    pub(in crate::cli) async fn open(
+        self,
+        id: HolderId,
+        key_file: Option<&Path>,
+    ) -> Result<Arc<dyn Coordinator>, Failure> {
         let opened = match self {
             Self::Etcd(place) => etcd(&place, id).await,
             Self::Postgres(place) => postgres(&place, id),
@@ -124,10 +137,10 @@ fn keys(file: Option<&Path>) -> Result<KeyFile, Failure> {
 
 /// A gate's channel that the lease is for.
 #[derive(Debug)]
-pub(super) struct Protected(GateChannel);
+pub(in crate::cli) struct Protected(GateChannel);
 
 impl Protected {
-    pub(super) fn read(
+    pub(in crate::cli) fn read(
         gate: Option<&Port>,
         channels: &[u8],
         key_file: Option<&Path>,
@@ -139,7 +152,11 @@ impl Protected {
         Ok(channels.iter().map(channel).collect())
     }
 
-    pub(super) fn resource(self) -> Arc<dyn Resource> {
+    pub(in crate::cli) const fn channel(&self) -> &GateChannel {
+        &self.0
+    }
+
+    pub(in crate::cli) fn resource(self) -> Arc<dyn Resource> {
         Arc::new(self.0)
     }
 }

@@ -24,7 +24,7 @@ pub(super) struct Signals {
 
 impl Signals {
     /// Listens from now on. The first that asks to stop trips `stop`; the runner then has the command asked.
-    pub(super) fn listen(stop: CancellationToken) -> io::Result<Self> {
+    pub(super) fn listen(stop: &CancellationToken) -> io::Result<Self> {
         let (to, pass) = mpsc::unbounded_channel();
         let last = Arc::new(AtomicI32::new(TERM));
         for number in STOPS.into_iter().chain(OTHERS) {

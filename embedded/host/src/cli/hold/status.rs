@@ -76,7 +76,7 @@ fn words(report: &Report) -> String {
         Report::Raised(_) => "every fence is raised".to_owned(),
         Report::NotRaised(why) => format!("a fence is not raised yet: {why}"),
         Report::Renewed(end) => format!("renewed: window {}", left(end)),
-        Report::NoAnswer(why) => format!("{why}"),
+        Report::NoAnswer(why) => why.clone(),
         Report::Cancelled(cause) => format!("cancelled: {cause}"),
         Report::Released => "released".to_owned(),
     }

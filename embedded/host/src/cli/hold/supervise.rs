@@ -95,16 +95,11 @@ impl Supervisor {
         let _watcher = watcher.spawn().map_err(failed("no watcher"))?; // reaped with all the others
         let there = timeout(START, listener.accept()).await.map_err(|_| Failure::new(126, "no watcher"))?;
         let (line, _) = there.map_err(failed("no watcher"))?;
-        self.converse(lease, line, progress.as_ref().map(|(socket, _)| socket)).await
+        Ok(self.converse(lease, line, progress.as_ref().map(|(socket, _)| socket)).await)
     }
 
     /// Tells the watcher of each renewal, of cancellation and of signals, until it says how the command has ended.
-    async fn converse(
-        &mut self,
-        lease: &Lease,
-        line: UnixStream,
-        progress: Option<&UnixDatagram>,
-    ) -> Result<u8, Failure> {
+    async fn converse(&mut self, lease: &Lease, line: UnixStream, progress: Option<&UnixDatagram>) -> u8 {
         let (from, mut to) = line.into_split();
         let mut lines = BufReader::new(from).lines();
         let mut deadlines = lease.deadlines();
@@ -155,11 +150,9 @@ fn last_moment(end: Deadline, reserve: Duration) -> Instant {
 }
 
 /// How the command has ended, as the watcher has it: `ended STATUS`. Silence is a watcher that is gone.
-fn ended(said: Option<&str>) -> Result<u8, Failure> {
-    match said.and_then(|line| line.strip_prefix("ended ")).and_then(|status| status.parse().ok()) {
-        Some(status) => Ok(status),
-        None => Ok(128 + 9), // killed by the one above
-    }
+fn ended(said: Option<&str>) -> u8 {
+    let status = said.and_then(|line| line.strip_prefix("ended ")).and_then(|status| status.parse().ok());
+    status.unwrap_or(128 + 9) // killed by the one above
 }
 
 /// When to kill what runs under a window that ends so.

@@ -27,6 +27,7 @@ pub(crate) struct Args {
     command: Vec<OsString>,
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "what map_err hands over")]
 fn failed(error: std::io::Error) -> Failure {
     Failure::new(126, format_args!("watcher: {error}"))
 }
