@@ -118,6 +118,39 @@ fn postgresql_runs_its_guard() {
     greater(&Postgres(&server, printed("postgres", "greater", server.folder())));
 }
 
+struct Mysql<'a>(&'a Server, PathBuf);
+
+impl Guarded for Mysql<'_> {
+    fn takes(&self, resource: &str, w: Write) -> bool {
+        let Write { epoch, token, holder, seq, value } = w;
+        let set = format!(
+            "SET @resource = '{resource}', @epoch = {epoch}, @token = {token}, @holder = '{holder}', @seq = {seq}, \
+             @value = '{value}'; source {};",
+            self.1.display()
+        );
+        let said = Said::by(&mut self.0.mariadb_client(&["test", "-e", &set]));
+        assert!(said.status == 0 && ["0\n", "1\n"].contains(&said.out.as_str()), "{said:?}");
+        said.out == "1\n"
+    }
+
+    fn value(&self, resource: &str) -> String {
+        let query = format!("SELECT value FROM fenced WHERE resource = '{resource}'");
+        Said::by(&mut self.0.mariadb_client(&["test", "-e", &query])).out.trim().to_owned()
+    }
+}
+
+/// `MySQL`'s guard, by the server that Debian has of that kind.
+#[test]
+fn mariadb_runs_the_guard_of_mysql() {
+    let server = Server::mariadb();
+    let at = Mysql(&server, printed("mysql", "at-least", server.folder()));
+    at_least(&at);
+    highest(&at, true);
+    let said = Said::by(&mut server.mariadb_client(&["test", "-e", "DROP TABLE fenced"]));
+    assert_eq!(said.status, 0, "{said:?}");
+    greater(&Mysql(&server, printed("mysql", "greater", server.folder())));
+}
+
 struct Sqlite(tempfile::TempDir, PathBuf);
 
 impl Guarded for Sqlite {

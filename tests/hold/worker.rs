@@ -1,5 +1,7 @@
 //! A command under a lease, and what it leaves to be looked at.
 
+#![allow(dead_code, reason = "each of the tests that share this uses a part of it")]
+
 use fencegate_host::clock;
 use fencegate_tests::{Said, Server, fencegate};
 use std::fs;
@@ -15,9 +17,14 @@ pub(super) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// `fencegate hold` for a lock of 3 s.
 pub(super) fn hold(coordinator: &str, holder: &str, flags: &[&str], script: &str) -> Command {
+    hold_for("3s", coordinator, holder, flags, script)
+}
+
+/// `fencegate hold` for a lock of `ttl`.
+pub(super) fn hold_for(ttl: &str, coordinator: &str, holder: &str, flags: &[&str], script: &str) -> Command {
     let mut command = fencegate();
     command.args(["hold", "--coordinator", coordinator, "--lock", "press-7", "--holder", holder]);
-    command.args(["--ttl", "3s", "--drift", "1000ppm"]).args(flags).args(["--", "sh", "-c", script]);
+    command.args(["--ttl", ttl, "--drift", "1000ppm"]).args(flags).args(["--", "sh", "-c", script]);
     // A group of its own, as a shell gives to a job.
     command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command

@@ -74,20 +74,77 @@ impl Server {
     /// # Panics
     /// Where it does not start, or has no leader.
     pub fn etcd() -> Self {
-        let (port, folder) = (free_port(), tempfile::tempdir().unwrap());
-        let (client, peer) = (format!("http://127.0.0.1:{port}"), format!("http://127.0.0.1:{}", free_port()));
+        let [one] = Self::etcd_cluster::<1>();
+        one
+    }
+
+    /// A cluster of etcd.
+    ///
+    /// # Panics
+    /// Where a member does not start, or there is no leader.
+    pub fn etcd_cluster<const N: usize>() -> [Self; N] {
+        let folders = [(); N].map(|()| tempfile::tempdir().unwrap());
+        let ports = [(); N].map(|()| (free_port(), free_port()));
+        let members: Vec<_> = (0..N).map(|n| format!("m{n}=http://127.0.0.1:{}", ports[n].1)).collect();
+        let mut n = 0;
+        let cluster = folders.map(|folder| {
+            let server = Self::etcd_member(n, ports[n], &members.join(","), folder);
+            n += 1;
+            server
+        });
+        for server in &cluster {
+            let begun = Instant::now();
+            while !server.etcdctl(&["endpoint", "health"]).output().unwrap().status.success() {
+                assert!(begun.elapsed() < READY, "no leader: {}", server.said());
+                sleep(Duration::from_millis(50));
+            }
+        }
+        cluster
+    }
+
+    fn etcd_member(n: usize, (port, peer): (u16, u16), cluster: &str, folder: tempfile::TempDir) -> Self {
+        let (client, peer) = (format!("http://127.0.0.1:{port}"), format!("http://127.0.0.1:{peer}"));
         let mut command = kept(None, "etcd");
-        command.args(["--name", "one", "--data-dir"]).arg(folder.path().join("data"));
+        command.args(["--name", &format!("m{n}"), "--data-dir"]).arg(folder.path().join("data"));
         command.args(["--listen-client-urls", &client, "--advertise-client-urls", &client]);
         command.args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer]);
-        command.args(["--initial-cluster", &format!("one={peer}"), "--unsafe-no-fsync"]);
-        let server = Self::start(command, port, folder, None);
+        command.args(["--initial-cluster", cluster, "--unsafe-no-fsync"]);
+        Self::start(command, port, folder, None)
+    }
+
+    /// Takes a cluster of one back to an earlier snapshot of it, revisions and all.
+    ///
+    /// # Panics
+    /// Where the snapshot cannot be restored.
+    #[must_use]
+    pub fn etcd_restored(mut self, snapshot: &Path) -> Self {
+        self.kill();
+        let (ports, folder) = ((free_port(), free_port()), tempfile::tempdir().unwrap());
+        let member = format!("m0=http://127.0.0.1:{}", ports.1);
+        let mut restore = Command::new("etcdctl");
+        restore.env("ETCDCTL_API", "3").args(["snapshot", "restore"]).arg(snapshot);
+        restore.args(["--name", "m0", "--initial-cluster", &member, "--data-dir"]).arg(folder.path().join("data"));
+        restore.args(["--initial-advertise-peer-urls", &format!("http://127.0.0.1:{}", ports.1)]);
+        let made = restore.output().unwrap();
+        assert!(made.status.success(), "{made:?}");
+        let server = Self::etcd_member(0, ports, &member, folder);
         let begun = Instant::now();
         while !server.etcdctl(&["endpoint", "health"]).output().unwrap().status.success() {
             assert!(begun.elapsed() < READY, "no leader: {}", server.said());
             sleep(Duration::from_millis(50));
         }
         server
+    }
+
+    /// Whether this member of etcd leads.
+    ///
+    /// # Panics
+    /// Where it does not say.
+    pub fn leads(&self) -> bool {
+        let said = self.etcdctl(&["endpoint", "status", "--write-out", "json"]).output().unwrap();
+        let said: serde_json::Value = serde_json::from_slice(&said.stdout).unwrap();
+        let status = &said[0]["Status"];
+        status["header"]["member_id"] == status["leader"]
     }
 
     /// `etcdctl` for it.
@@ -125,6 +182,42 @@ impl Server {
             sleep(Duration::from_millis(50));
         }
         server
+    }
+
+    /// `MariaDB`, with the user `root` without a password, and the database `test`.
+    ///
+    /// # Panics
+    /// Where it does not start.
+    pub fn mariadb() -> Self {
+        let (port, folder) = (free_port(), tempfile::tempdir().unwrap());
+        let user = is_root().then_some("mysql");
+        if let Some(user) = user {
+            assert!(Command::new("chown").args([user, "."]).current_dir(folder.path()).status().unwrap().success());
+        }
+        let data = format!("--datadir={}", folder.path().join("data").display());
+        let mut init = kept(user, "mariadb-install-db");
+        init.args(["--no-defaults", &data, "--auth-root-authentication-method=normal", "--skip-name-resolve"]);
+        let made = init.current_dir(folder.path()).output().unwrap();
+        assert!(made.status.success(), "{init:?}: {made:?}");
+        let mut command = kept(user, "/usr/sbin/mariadbd");
+        command.args(["--no-defaults", &data, "--bind-address=127.0.0.1", &format!("--port={port}")]);
+        command.arg(format!("--socket={}", folder.path().join("socket").display()));
+        command.args(["--innodb-flush-log-at-trx-commit=0", "--innodb-buffer-pool-size=32M", "--skip-name-resolve"]);
+        let server = Self::start(command, port, folder, user);
+        let begun = Instant::now();
+        while !server.mariadb_client(&["-e", "CREATE DATABASE IF NOT EXISTS test"]).output().unwrap().status.success() {
+            assert!(begun.elapsed() < READY, "{}", server.said());
+            sleep(Duration::from_millis(50));
+        }
+        server
+    }
+
+    /// `mariadb` for it: bare rows.
+    pub fn mariadb_client(&self, words: &[&str]) -> Command {
+        let mut command = Command::new("mariadb");
+        command.args(["--no-defaults", "-h", "127.0.0.1", "-P", &self.port.to_string(), "-u", "root", "-N", "-B"]);
+        command.args(words).stdin(Stdio::null());
+        command
     }
 
     /// Where Debian puts the programs of the newest version.

@@ -3,7 +3,7 @@
 //! [`Runner::hold`] acquires, raises the fence at every [`Resource`], lets the work begin, renews on schedule, cancels,
 //! and releases once the work has ended. What it promises:
 //! - The work begins after every resource has stored the raise, and under a permit.
-//! - The window counts from when the request was sent, on the boot-time [`clock`](crate::clock) (sleep included; that page
+//! - The window counts from when the request was sent, on the boot-time [`clock`] (sleep included; that page
 //!   says what is read elsewhere), and only an answer to a request of its own lengthens it.
 //! - An answer that does not come in half a heartbeat is taken for lost and asked for again on another connection. If it
 //!   comes all the same, it counts from its own sending.
