@@ -4,11 +4,13 @@
 mod board;
 mod host;
 mod random;
+mod server;
 
 use board::Debugger;
 pub use board::{Contact, Monitor};
 pub use host::{Host, drive};
 pub use random::{Random, is_soak, seed};
+pub use server::Server;
 
 use fencegate_host::KeyFile;
 use fencegate_host::wire::Role;
@@ -49,24 +51,25 @@ pub fn board() -> Board {
 ///
 /// # Panics
 /// Where it cannot be built.
-fn program(package: &str, name: &str) -> PathBuf {
+fn program(package: &str, name: &str, features: &str) -> PathBuf {
     let root = xtask::workspace::root();
     let mut cargo = xtask::workspace::cargo(root);
-    let built = cargo.args(["build", "--quiet", "--package", package, "--bin", name]).status().unwrap();
+    let built =
+        cargo.args(["build", "--quiet", "--package", package, "--bin", name, "--features", features]).status().unwrap();
     assert!(built.success(), "{name} does not build");
     xtask::workspace::target_dir(root).unwrap().join("debug").join(name)
 }
 
-/// The command `fencegate`.
+/// The command `fencegate`, with everything that it can have.
 pub fn fencegate() -> Command {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    Command::new(PROGRAM.get_or_init(|| program("fencegate-host", "fencegate")))
+    Command::new(PROGRAM.get_or_init(|| program("fencegate-host", "fencegate", "etcd")))
 }
 
 /// `cargo xtask`, without cargo.
 pub fn xtask() -> Command {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    Command::new(PROGRAM.get_or_init(|| program("xtask", "xtask")))
+    Command::new(PROGRAM.get_or_init(|| program("xtask", "xtask", "")))
 }
 
 /// What a command said.

@@ -207,7 +207,7 @@ fn run(command: &Command) -> Result<()> {
             Ok(())
         }
         Command::Lint => {
-            setup::ensure(setup::LINT)?;
+            setup::ensure(&[setup::LINT, setup::COMMAND].concat())?;
             let mut ledger = Ledger::default();
             lint::run(root, &mut ledger)?;
             ledger.close()

@@ -29,6 +29,13 @@ pub enum Need {
         /// A program that is on `PATH` if it is installed.
         probe: &'static str,
     },
+    /// A system package without a program; `probe` is a file that it brings.
+    AptFile {
+        /// Debian's name for it.
+        package: &'static str,
+        /// A file that is there if it is installed.
+        probe: &'static str,
+    },
     /// A part of another Rust toolchain, and that toolchain itself.
     Toolchain {
         /// rustup's name for it.
@@ -77,6 +84,22 @@ pub const BARE: &[Need] = &[
 /// To build firmware for any board.
 pub const FIRMWARE: &[Need] = &[Need::RustTarget("thumbv6m-none-eabi"), Need::RustTarget("thumbv7m-none-eabi")];
 
+/// To build the command `fencegate` with etcd, whose client makes its messages from their definitions.
+pub const COMMAND: &[Need] = &[
+    Need::AptPackage { package: "protobuf-compiler", probe: "protoc" },
+    Need::AptFile { package: "libprotobuf-dev", probe: "/usr/include/google/protobuf/descriptor.proto" },
+];
+
+/// To test against lock services and stores as they are.
+pub const SERVERS: &[Need] = &[
+    Need::AptPackage { package: "etcd-server", probe: "etcd" },
+    Need::AptPackage { package: "etcd-client", probe: "etcdctl" },
+    Need::AptPackage { package: "mariadb-server", probe: "mariadb-install-db" },
+    Need::AptPackage { package: "postgresql", probe: "pg_ctlcluster" },
+    Need::AptPackage { package: "redis-server", probe: "redis-server" },
+    Need::AptPackage { package: "sqlite3", probe: "sqlite3" },
+];
+
 /// To build the module for JavaScript, and the page around it.
 pub const WEB: &[Need] = &[Need::Node, Need::RustTarget("wasm32-unknown-unknown"), Need::NpmPackages { dir: "web" }];
 
@@ -102,7 +125,7 @@ pub const FUZZ: &[Need] = &[Need::Toolchain { name: "nightly", component: "rustc
 /// their tools themselves.
 pub fn everything() -> Vec<Need> {
     let emulators = Board::ALL.map(Board::emulator).concat();
-    [LINT, BARE, FIRMWARE, &emulators, WEB, BROWSER].concat()
+    [LINT, BARE, COMMAND, FIRMWARE, &emulators, SERVERS, WEB, BROWSER].concat()
 }
 
 /// Gets what is missing of `needs`.
@@ -114,6 +137,7 @@ pub fn ensure(needs: &[Need]) -> Result<()> {
     }
     let packages = missing(needs, |need| match need {
         Need::AptPackage { package, probe } if find_program(probe).is_none() => Some(package),
+        Need::AptFile { package, probe } if !Path::new(probe).exists() => Some(package),
         _ => None,
     });
     if !packages.is_empty() {

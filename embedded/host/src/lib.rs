@@ -4,8 +4,10 @@
 pub mod bridge;
 mod client;
 pub mod clock;
+pub mod coordinator;
 mod keyfile;
 mod provision;
+pub mod runner;
 mod transport;
 
 pub use client::{CallError, Done, GateClient, Status};

@@ -324,7 +324,6 @@ fn wrong_input_is_one_line_that_names_the_field() {
         (format!("{g} drive {STAMP} --window 1s"), "value"),
         (format!("{g} drive {STAMP} --window 1s --value 2147483648"), "value"),
         (format!("{g} drive {STAMP} --window 1s --value 1,,0"), "value"),
-        (format!("{g} drive {STAMP} --window 1s --value 1,2,3,4,5,6,7,8,9"), "value"),
         (format!("{g} epoch --channel 0"), "set"),
         (format!("{g} epoch --channel 0 --set 1 --floor -1"), "floor"),
         (format!("{g} status --timeout 0s"), "timeout_us"),

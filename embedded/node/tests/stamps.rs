@@ -167,7 +167,7 @@ fn the_first_reason_that_applies_is_given() {
         (Role::Operator, Request::Epoch { channel: 0, epoch: Epoch(0), floor: 0 }, Reason::Stale),
         (Role::Operator, Request::Epoch { channel: 0, epoch: Epoch(65_537), floor: 0 }, Reason::Jump),
         (Role::Operator, Request::Provision { config: provisioning().gate, channels: 1, outputs: 1 }, Reason::Range),
-        (Role::Operator, Request::SetOutput { output: 0, config: OutputConfig::switch() }, Reason::Presence),
+        (Role::Operator, Request::SetOutput { output: 0, config: OutputConfig::switch() }, Reason::Busy),
         (holder("a"), Request::Rearm { channel: 0 }, Reason::Role),
         (Role::Operator, acquire(1, 1_000), Reason::Role),
         (holder("a"), acquire(0, 1_000), Reason::Authority),

@@ -8,7 +8,7 @@ mod orders;
 mod provision;
 mod session;
 mod status;
-mod values;
+pub(super) mod values;
 mod watch;
 
 use super::output::{self, Failure, Outcome};

@@ -3,7 +3,12 @@
 
 mod audit;
 mod check;
+#[cfg(target_os = "linux")]
+mod doctor;
 mod gate;
+mod guard;
+#[cfg(target_os = "linux")]
+mod hold;
 mod output;
 mod plan;
 mod presets;
@@ -29,7 +34,7 @@ struct Cli {
 }
 
 const STATUSES: &str = "Exit status: 0 yes or done, 1 the answer is no or the gate refused, 2 the input is wrong, \
-3 no answer from the gate in time, 4 its answer is not authentic.";
+3 no answer from the gate in time, 4 its answer is not authentic; of `hold`, see there.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -49,6 +54,20 @@ enum Command {
     Check(check::Args),
     /// Replay the fence over a log of writes
     Audit(audit::Args),
+    /// The conditional write that fences a store: a table, a key, an object
+    Guard(guard::Args),
+    /// Run a command under a lease: killed before it ends, released after it
+    #[cfg(target_os = "linux")]
+    Hold(hold::Args),
+    /// Look at the clock here and the way to the coordinator and the gate, and size a lease
+    #[cfg(target_os = "linux")]
+    Doctor(doctor::Args),
+    #[cfg(target_os = "linux")]
+    #[command(hide = true)]
+    HoldWatch(hold::WatchArgs),
+    #[cfg(target_os = "linux")]
+    #[command(hide = true)]
+    HoldExec(hold::ExecArgs),
     /// Ask a gate, or have it do something
     Gate(gate::Args),
 }
@@ -64,6 +83,15 @@ impl Command {
             Self::Presets(args) => args.run(),
             Self::Check(args) => args.run(),
             Self::Audit(args) => args.run(),
+            Self::Guard(args) => args.run(),
+            #[cfg(target_os = "linux")]
+            Self::Hold(args) => args.run(),
+            #[cfg(target_os = "linux")]
+            Self::Doctor(args) => args.run(),
+            #[cfg(target_os = "linux")]
+            Self::HoldWatch(args) => args.run(),
+            #[cfg(target_os = "linux")]
+            Self::HoldExec(args) => args.run(),
             Self::Gate(args) => args.run(started),
         }
     }

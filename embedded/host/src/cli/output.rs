@@ -14,6 +14,9 @@ pub(crate) enum Outcome {
     Yes,
     /// Exit status 1.
     No,
+    /// A status of another program's, passed through.
+    #[cfg(target_os = "linux")]
+    Status(u8),
 }
 
 impl From<bool> for Outcome {
@@ -27,6 +30,8 @@ impl From<Outcome> for ExitCode {
         match outcome {
             Outcome::Yes => Self::SUCCESS,
             Outcome::No => Self::from(1),
+            #[cfg(target_os = "linux")]
+            Outcome::Status(status) => Self::from(status),
         }
     }
 }

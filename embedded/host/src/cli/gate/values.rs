@@ -7,7 +7,7 @@ use std::fmt;
 
 /// What can be wrong with one of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum BadValue {
+pub(in crate::cli) enum BadValue {
     /// Not the number that it should be.
     Number(UnitError),
     /// A number above the type's highest.
@@ -34,12 +34,12 @@ impl fmt::Display for BadValue {
 
 impl std::error::Error for BadValue {}
 
-pub(super) fn channel(text: &str) -> Result<u8, BadValue> {
+pub(in crate::cli) fn channel(text: &str) -> Result<u8, BadValue> {
     let n = units::parse_count(text).map_err(BadValue::Number)?;
     u8::try_from(n).map_err(|_| BadValue::TooLarge(u8::MAX.into()))
 }
 
-pub(super) fn epoch(text: &str) -> Result<Epoch, BadValue> {
+pub(in crate::cli) fn epoch(text: &str) -> Result<Epoch, BadValue> {
     let n = units::parse_count(text).map_err(BadValue::Number)?;
     u32::try_from(n).map(Epoch).map_err(|_| BadValue::TooLarge(u32::MAX))
 }

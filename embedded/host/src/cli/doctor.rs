@@ -1,0 +1,168 @@
+//! `fencegate doctor`: the clock here, the way to the coordinator and to the gate, and the TTL that follows from them.
+
+mod clock;
+mod trips;
+
+use super::hold::{Protected, Service};
+use super::output::{self, Failure, Outcome, Table, shown_drift, spends};
+use super::plan;
+use super::units::{self, DRIFT, DURATION};
+use clock::Clock;
+use fencegate::{Drift, Duration, Size, SizeInput};
+use fencegate_host::Port;
+use serde::Serialize;
+use std::path::PathBuf;
+use trips::Trips;
+
+const EXAMPLE: &str = "Examples:
+  fencegate doctor --coordinator etcd://127.0.0.1:2379 --work 200ms
+  fencegate doctor --gate tcp://127.0.0.1:7033 --key-file target/gate.key
+
+It looks at the clock, makes some calls, and sizes a lease with twice the worst round trip, since samples are no bound. At the \
+coordinator it acquires, renews and releases a lock of its own, fencegate-doctor-…; a gate is only asked for its channel 0.
+
+Exit status: 0 there is a TTL, 1 no TTL is long enough, 2 the input is wrong, 3 no answer.";
+
+/// The arguments of `doctor`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLE)]
+pub(crate) struct Args {
+    /// The lock service, as `hold` takes it
+    #[arg(long, value_name = "URL")]
+    coordinator: Option<String>,
+    /// A gate
+    #[arg(long, value_name = "PORT")]
+    gate: Option<Port>,
+    /// The file with the key to speak to the gate with
+    #[arg(long, value_name = "FILE")]
+    key_file: Option<PathBuf>,
+    /// How fast the coordinator's clock may drift; this machine's is looked at
+    #[arg(long, value_name = DRIFT, value_parser = units::parse_drift, default_value = "500ppm")]
+    drift: Drift,
+    /// The longest time from the holder's last check of its lease until its action has taken effect, the gate apart
+    #[arg(long, value_name = DURATION, value_parser = units::spends, default_value = "0s")]
+    work: Duration,
+    /// A stall that the holder should ride through without losing the lease
+    #[arg(long, value_name = DURATION, value_parser = units::spends, default_value = "0s")]
+    pause: Duration,
+    /// Renewals in a row that may fail before the lease is lost
+    #[arg(long, value_name = "N", value_parser = units::parse_count, default_value = "1")]
+    lost: u64,
+    /// How many calls to make
+    #[arg(long, value_name = "N", value_parser = units::parse_count, default_value = "20")]
+    samples: u64,
+    /// For how long to look at the clock
+    #[arg(long, value_name = DURATION, value_parser = units::has, default_value = "2s")]
+    look: Duration,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// What was found, and what follows.
+#[derive(Serialize)]
+struct Found {
+    #[serde(flatten)]
+    clock: Clock,
+    coordinator: Option<Trips>,
+    gate: Option<Trips>,
+    size: SizeInput,
+    ttl_us: Option<Duration>,
+}
+
+/// Twice the worst: samples are no bound. At least a microsecond, since an answer takes time.
+fn twice(trips: Option<&Trips>) -> Duration {
+    trips.map_or(Duration::ZERO, |trips| Duration::from_micros(trips.worst.as_micros().saturating_mul(2).max(1)))
+}
+
+impl Args {
+    pub(super) fn run(self) -> Result<Outcome, Failure> {
+        if self.samples == 0 || self.samples > 100_000 {
+            return Err(Failure::input("samples: `--samples`: from 1 to 100000"));
+        }
+        let service = self.coordinator.as_deref().map(|url| Service::read(url, &trips::scratch()?)).transpose()?;
+        if matches!(service, Some(Service::Gate(..))) {
+            return Err(Failure::input("coordinator: a gate is measured with --gate"));
+        }
+        let step = service.as_ref().map_or(Duration::from_micros(1), Service::step);
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| Failure::new(3, format_args!("no connection: {error}")))?;
+        let measured = runtime.block_on(async {
+            let coordinator = match service {
+                Some(service) => Some(trips::coordinator(service, self.samples).await?),
+                None => None,
+            };
+            let id = trips::id()?;
+            let gate = Protected::read(self.gate.as_ref(), &[0], self.key_file.as_deref(), id)?;
+            let gate = match gate.into_iter().next() {
+                Some(gate) => Some(trips::gate(&gate, self.samples).await?),
+                None => None,
+            };
+            Ok::<_, Failure>((coordinator, gate))
+        });
+        runtime.shutdown_background();
+        let (coordinator, gate) = measured?;
+
+        let clock = Clock::look(self.look);
+        // A command to a gate may take two: one for the challenge.
+        let work = self.work.checked_add(twice(gate.as_ref())).and_then(|work| work.checked_add(twice(gate.as_ref())));
+        let size = SizeInput {
+            drift: clock.drift + self.drift,
+            rtt: twice(coordinator.as_ref()),
+            attempts: 3,
+            work: work.ok_or_else(|| Failure::input("work_us: `--work`: too long"))?,
+            pause: self.pause,
+            poll: Duration::ZERO,
+            lost: self.lost,
+            granularity: step,
+        };
+        // Without a way to measure there is nothing to size: an answer takes some time.
+        let sized = if coordinator.is_some() { size.size()? } else { None };
+        let fits = sized.is_some() || coordinator.is_none();
+        let found = Found { clock, coordinator, gate, size, ttl_us: sized.map(|size| size.ttl) };
+        if self.json {
+            output::print_json(&found)?;
+        } else {
+            output::print(table(&found, sized.as_ref()))?;
+        }
+        Ok(fits.into())
+    }
+}
+
+fn table(found: &Found, sized: Option<&Size>) -> Table {
+    let Found { clock, coordinator, gate, size, .. } = found;
+    let mut table = match sized {
+        Some(Size { ttl, .. }) => Table::new(true, "fit", format_args!("a TTL of {} or more", spends(*ttl))),
+        None if coordinator.is_none() => Table::new(true, "clock", "this machine's; nothing is sized"),
+        None => Table::new(false, "not fit", "no TTL is long enough for these clocks"),
+    };
+    table.row("clock", clock.source.as_deref().unwrap_or("unknown"), "what the kernel counts time with");
+    let by = clock.disciplined_by.unwrap_or("nobody in sight");
+    table.row("disciplined by", by, format_args!("slewed by {} ppb just now", clock.slew_ppb));
+    table.row("drift here", shown_drift(clock.drift), "a bound: what that program may do, or what was seen");
+    table.row("drift in all", shown_drift(size.drift), "with the coordinator's clock (--drift)");
+    let may = if clock.can_suspend { "it can be suspended" } else { "it cannot be suspended" };
+    table.row("slept", spends(clock.slept), format_args!("since boot, and counted; {may}"));
+    for (name, trips) in [("coordinator", coordinator), ("gate", gate)] {
+        if let Some(Trips { calls, median, worst }) = trips {
+            let words = format_args!("the worst of {calls} calls, the median is {}", spends(*median)).to_string();
+            table.row(name, spends(*worst), words);
+        }
+    }
+    if let Some(Size { ttl, plan }) = sized {
+        table.row("ttl", format_args!("{}us", ttl.as_micros()), "for twice the worst round trip");
+        plan::schedule(&mut table, plan);
+        plan::notes(&mut table, &size.plan_for(*ttl), plan);
+    }
+    if coordinator.is_none() {
+        table.note("no coordinator was asked (--coordinator), so that there is no round trip to size a lease with");
+    }
+    if clock.disciplined_by == Some("chronyd") {
+        table.note(
+            "chronyd may slew by 8.3 % while it catches up; with a lower maxslewrate, say so with `plan --drift`",
+        );
+    }
+    table
+}

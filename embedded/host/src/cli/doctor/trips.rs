@@ -1,0 +1,90 @@
+//! Round trips, measured.
+
+use super::super::hold::{Protected, Service};
+use super::super::output::Failure;
+use fencegate::{Duration, HolderId, Instant, Stamp};
+use fencegate_host::clock;
+use fencegate_host::coordinator::{Acquired, CoordinatorError, Renewed};
+use serde::Serialize;
+
+/// How long the lock that is measured with may outlive a doctor who is killed.
+const TTL: Duration = Duration::from_secs(10);
+
+/// Some calls.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Trips {
+    /// How many.
+    pub(super) calls: u64,
+    #[serde(rename = "median_us")]
+    pub(super) median: Duration,
+    /// Connecting included.
+    #[serde(rename = "worst_us")]
+    pub(super) worst: Duration,
+}
+
+impl Trips {
+    fn of(mut trips: Vec<Duration>) -> Result<Self, Failure> {
+        trips.sort_unstable();
+        match (trips.get(trips.len() / 2), trips.last()) {
+            (Some(median), Some(worst)) => {
+                Ok(Self { calls: u64::try_from(trips.len()).unwrap_or(u64::MAX), median: *median, worst: *worst })
+            }
+            _ => Err(Failure::new(3, "no call was answered")),
+        }
+    }
+}
+
+fn random() -> Result<u32, Failure> {
+    getrandom::u32().map_err(|error| Failure::new(3, format_args!("no random numbers: {error}")))
+}
+
+/// A lock that is nobody else's.
+pub(super) fn scratch() -> Result<String, Failure> {
+    Ok(format!("fencegate-doctor-{:08x}", random()?))
+}
+
+/// The doctor's own name.
+pub(super) fn id() -> Result<HolderId, Failure> {
+    HolderId::new(&format!("doctor#{:08x}", random()?)).map_err(Failure::input)
+}
+
+fn since(start: Instant) -> Duration {
+    clock::now().since(start).unwrap_or_default()
+}
+
+fn failed(error: &CoordinatorError) -> Failure {
+    let status = if matches!(error, CoordinatorError::Unfit(_)) { 2 } else { 3 };
+    Failure::new(status, format_args!("coordinator: {error}"))
+}
+
+/// An acquire, as many renewals, a release.
+pub(super) async fn coordinator(service: Service, samples: u64) -> Result<Trips, Failure> {
+    let id = id()?;
+    let coordinator = service.open(id, None).await?;
+    let mut trips = Vec::new();
+    let within = |failure| move |_| Failure::new(3, failure);
+    let overdue = within("coordinator: no answer within 10 s");
+    let start = clock::start();
+    let granted = tokio::time::timeout(TTL.into(), coordinator.acquire(TTL)).await.map_err(&overdue)?;
+    let Acquired::Granted(grant) = granted.map_err(|error| failed(&error))? else {
+        return Err(Failure::new(3, "coordinator: a lock of the doctor's own is another's"));
+    };
+    trips.push(since(start));
+    let stamp = Stamp { epoch: grant.epoch, token: grant.token, holder: id };
+    for _ in 0..samples {
+        let start = clock::start();
+        let renewed = tokio::time::timeout(TTL.into(), coordinator.renew(stamp, TTL)).await.map_err(&overdue)?;
+        if renewed.map_err(|error| failed(&error))? == Renewed::Gone {
+            return Err(Failure::new(3, "coordinator: the lock was taken back while it was measured"));
+        }
+        trips.push(since(start));
+    }
+    let _ = tokio::time::timeout(TTL.into(), coordinator.release(stamp)).await; // it lapses else
+    Trips::of(trips)
+}
+
+/// As many questions on one connection.
+pub(super) async fn gate(gate: &Protected, samples: u64) -> Result<Trips, Failure> {
+    let trips = gate.channel().round_trips(samples).await;
+    Trips::of(trips.map_err(|error| Failure::new(3, format_args!("gate: {error}")))?)
+}

@@ -1,0 +1,162 @@
+//! Which lock service, and which gates.
+
+use super::super::output::Failure;
+use fencegate::{Duration, HolderId};
+use fencegate_host::coordinator::gate::{GateChannel, GateLease};
+use fencegate_host::coordinator::{Coordinator, CoordinatorError, Resource};
+use fencegate_host::wire::Role;
+use fencegate_host::{KeyFile, Port};
+use std::path::Path;
+use std::sync::Arc;
+
+/// How long one call to a gate may take.
+const GATE: Duration = Duration::from_secs(2);
+
+/// A lock service as it was named, with the lock.
+#[derive(Debug)]
+pub(in crate::cli) enum Service {
+    Etcd(Place),
+    Postgres(Place),
+    Redis(Place),
+    Gate(Port, u8),
+}
+
+/// Where a lock is, and what it is called there.
+#[derive(Debug)]
+pub(in crate::cli) struct Place {
+    url: String,
+    lock: String,
+}
+
+fn wrong(why: impl std::fmt::Display) -> Failure {
+    Failure::input(format_args!("coordinator: {why}"))
+}
+
+impl Service {
+    pub(in crate::cli) fn read(url: &str, lock: &str) -> Result<Self, Failure> {
+        if lock.is_empty() || lock.len() > 190 || lock.chars().any(char::is_control) {
+            let why = "lock: `--lock`: a name of 1 to 190 bytes without control characters";
+            return Err(Failure::input(why));
+        }
+        let place = |url: &str| Place { url: url.to_owned(), lock: lock.to_owned() };
+        match url.split_once(':') {
+            Some(("etcd", rest)) => Ok(Self::Etcd(place(rest.trim_start_matches('/')))),
+            Some(("postgres" | "postgresql", _)) => Ok(Self::Postgres(place(url))),
+            Some(("redis", _)) => Ok(Self::Redis(place(url))),
+            Some(("gate", port)) => {
+                let channel = super::values::channel(lock);
+                let channel =
+                    channel.map_err(|error| Failure::input(format_args!("lock: `--lock {lock}`: {error}")))?;
+                Ok(Self::Gate(port.parse().map_err(wrong)?, channel))
+            }
+            _ => Err(wrong(format_args!("`{url}`: one of etcd://, postgres://, redis://, gate:PORT"))),
+        }
+    }
+
+    /// Its step of the TTL.
+    pub(in crate::cli) const fn step(&self) -> Duration {
+        match self {
+            Self::Etcd(_) => Duration::from_secs(1),
+            Self::Redis(_) => Duration::from_millis(1),
+            Self::Postgres(_) | Self::Gate(..) => Duration::from_micros(1),
+        }
+    }
+
+    pub(in crate::cli) async fn open(
+        self,
+        id: HolderId,
+        key_file: Option<&Path>,
+    ) -> Result<Arc<dyn Coordinator>, Failure> {
+        let opened = match self {
+            Self::Etcd(place) => etcd(&place, id).await,
+            Self::Postgres(place) => postgres(&place, id),
+            Self::Redis(place) => redis(&place, id),
+            Self::Gate(port, channel) => {
+                let credential = keys(key_file)?.credential(Role::Holder(id));
+                Ok(Arc::new(GateLease(GateChannel::new(port, credential, channel, GATE))) as Arc<dyn Coordinator>)
+            }
+        };
+        opened.map_err(wrong)
+    }
+}
+
+type Opened = Result<Arc<dyn Coordinator>, CoordinatorError>;
+
+#[cfg(feature = "etcd")]
+async fn etcd(place: &Place, id: HolderId) -> Opened {
+    let (user, endpoints) = match place.url.rsplit_once('@') {
+        Some((user, endpoints)) => (user.split_once(':'), endpoints),
+        None => (None, place.url.as_str()),
+    };
+    let endpoints: Vec<_> = endpoints.trim_end_matches('/').split(',').collect();
+    let is_address = |endpoint: &&str| {
+        endpoint
+            .rsplit_once(':')
+            .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0))
+    };
+    if !endpoints.iter().all(is_address) {
+        return Err(CoordinatorError::Unfit("after etcd:// come host:port, joined by commas".to_owned()));
+    }
+    Ok(Arc::new(fencegate_host::coordinator::etcd::Etcd::new(&endpoints, user, &place.lock, id).await?))
+}
+
+#[cfg(feature = "postgres")]
+fn postgres(place: &Place, id: HolderId) -> Opened {
+    Ok(Arc::new(fencegate_host::coordinator::postgres::Postgres::new(&place.url, &place.lock, id)?))
+}
+
+#[cfg(feature = "redis")]
+fn redis(place: &Place, id: HolderId) -> Opened {
+    Ok(Arc::new(fencegate_host::coordinator::redis::Redis::new(&place.url, &place.lock, id)?))
+}
+
+#[cfg(not(feature = "etcd"))]
+async fn etcd(_: &Place, _: HolderId) -> Opened {
+    left_out("etcd")
+}
+
+#[cfg(not(feature = "postgres"))]
+fn postgres(_: &Place, _: HolderId) -> Opened {
+    left_out("postgres")
+}
+
+#[cfg(not(feature = "redis"))]
+fn redis(_: &Place, _: HolderId) -> Opened {
+    left_out("redis")
+}
+
+#[cfg(not(all(feature = "etcd", feature = "postgres", feature = "redis")))]
+fn left_out(name: &str) -> Opened {
+    Err(CoordinatorError::Unfit(format!("this fencegate was built without {name}: build it with `--features {name}`")))
+}
+
+fn keys(file: Option<&Path>) -> Result<KeyFile, Failure> {
+    let path = file.ok_or_else(|| Failure::input("key_file: missing; add --key-file <FILE>"))?;
+    KeyFile::read(path).map_err(|error| Failure::input(format_args!("key_file: {error}")))
+}
+
+/// A gate's channel that the lease is for.
+#[derive(Debug)]
+pub(in crate::cli) struct Protected(GateChannel);
+
+impl Protected {
+    pub(in crate::cli) fn read(
+        gate: Option<&Port>,
+        channels: &[u8],
+        key_file: Option<&Path>,
+        id: HolderId,
+    ) -> Result<Vec<Self>, Failure> {
+        let Some(port) = gate else { return Ok(Vec::new()) };
+        let credential = keys(key_file)?.credential(Role::Holder(id));
+        let channel = |n: &u8| Self(GateChannel::new(port.clone(), credential.clone(), *n, GATE));
+        Ok(channels.iter().map(channel).collect())
+    }
+
+    pub(in crate::cli) const fn channel(&self) -> &GateChannel {
+        &self.0
+    }
+
+    pub(in crate::cli) fn resource(self) -> Arc<dyn Resource> {
+        Arc::new(self.0)
+    }
+}

@@ -1,0 +1,212 @@
+//! etcd: a lease and a key that hangs on it; the token is the key's create revision.
+//!
+//! The key `NAME` has the holder as its value and lives as long as its lease. Revisions only go up, so a later holder's
+//! token is higher; a restore from a snapshot takes them back, and then the operator raises the epoch, a decimal number in
+//! the key `NAME/epoch`, before anybody works: `etcdctl put press-7/epoch 1`. It is read in the transaction that makes the
+//! key. A release deletes the key only at its create revision.
+//!
+//! TTLs are whole seconds. The server may lengthen one (its own least TTL), and a new leader extends every lease; neither
+//! touches a window, which counts from our own requests. A renewal is a keep-alive *and* a look at the key: a lease may
+//! outlive a key that somebody has deleted.
+
+use super::{Acquired, Call, Coordinator, CoordinatorError, Grant, Renewed};
+use etcd_client::{
+    Client, Compare, CompareOp, ConnectOptions, Error, EventType, GetOptions, KeyValue, PutOptions, Txn, TxnOp,
+    TxnOpResponse, WatchOptions,
+};
+use fencegate::{Duration, Epoch, HolderId, Stamp, Token};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+/// How often a connection shows that it is alive, and how long it may take to: a server that is cut off is found out.
+const ALIVE: (std::time::Duration, std::time::Duration) =
+    (std::time::Duration::from_secs(1), std::time::Duration::from_secs(2));
+
+/// One lock at an etcd cluster.
+pub struct Etcd {
+    client: Client,
+    name: String,
+    holder: HolderId,
+    /// etcd's lease under each token that was granted here.
+    leases: Mutex<BTreeMap<Token, i64>>,
+}
+
+impl std::fmt::Debug for Etcd {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Etcd").field("name", &self.name).field("holder", &self.holder).finish_non_exhaustive()
+    }
+}
+
+impl Etcd {
+    /// The lock `name` at the cluster with these endpoints (`host:port`), for `holder`; the connection is made when it is
+    /// needed. Over plain TCP: put it on a network that you trust, or behind a proxy that speaks TLS.
+    ///
+    /// # Errors
+    /// Where an endpoint is none.
+    pub async fn new(
+        endpoints: &[&str],
+        user: Option<(&str, &str)>,
+        name: &str,
+        holder: HolderId,
+    ) -> Result<Self, CoordinatorError> {
+        let mut options = ConnectOptions::new().with_keep_alive(ALIVE.0, ALIVE.1).with_connect_timeout(ALIVE.1);
+        if let Some((user, password)) = user {
+            options = options.with_user(user, password);
+        }
+        let client = Client::connect(endpoints, Some(options)).await.map_err(said)?;
+        Ok(Self { client, name: name.to_owned(), holder, leases: Mutex::default() })
+    }
+
+    fn leases(&self) -> std::sync::MutexGuard<'_, BTreeMap<Token, i64>> {
+        self.leases.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The key as it was created at `revision`; 0: as it is not there.
+    fn created(&self, revision: i64) -> Compare {
+        Compare::create_revision(self.name.as_str(), CompareOp::Equal, revision)
+    }
+
+    async fn grant(&self, ttl: Duration) -> Result<Acquired, CoordinatorError> {
+        let seconds = whole_seconds(ttl)?;
+        let mut client = self.client.clone();
+        let lease = client.lease_grant(seconds, None).await.map_err(said)?;
+        let put = PutOptions::new().with_lease(lease.id());
+        let make = [
+            TxnOp::put(self.name.as_str(), self.holder.to_string(), Some(put)),
+            TxnOp::get(format!("{}/epoch", self.name), None),
+        ];
+        let look = [TxnOp::get(self.name.as_str(), None)];
+        let txn = Txn::new().when([self.created(0)]).and_then(make).or_else(look);
+        let answer = client.txn(txn).await.map_err(said)?;
+        let mut found = answer.op_responses().into_iter().filter_map(|response| match response {
+            TxnOpResponse::Get(got) => Some(got.kvs().first().cloned()),
+            _ => None,
+        });
+        let found: Option<KeyValue> = found.next().flatten();
+        if answer.succeeded() {
+            let epoch = epoch(&self.name, found)?;
+            let revision = answer.header().map_or(0, etcd_client::ResponseHeader::revision);
+            let token = u64::try_from(revision).ok().and_then(Token::new);
+            let token = token.ok_or_else(|| CoordinatorError::Unfit("etcd gave no revision".to_owned()))?;
+            self.leases().insert(token, lease.id());
+            let granted = u64::try_from(lease.ttl()).ok().and_then(|s| s.checked_mul(1_000_000));
+            return Ok(Acquired::Granted(Grant { token, epoch, ttl: granted.map(Duration::from_micros) }));
+        }
+        // Not needed; should this be lost, it lapses.
+        let _ = client.lease_revoke(lease.id()).await;
+        match found {
+            // The answer to an earlier acquire of this very instance was lost. Its lease is not taken over, since nobody
+            // knows since when it runs: it is deleted, and the next try is granted a token of its own.
+            Some(kv) if kv.value() == self.holder.to_string().as_bytes() => {
+                let delete = [TxnOp::delete(self.name.as_str(), None)];
+                client
+                    .txn(Txn::new().when([self.created(kv.create_revision())]).and_then(delete))
+                    .await
+                    .map_err(said)?;
+                Err(CoordinatorError::NoAnswer("an earlier acquire had been granted unheard; it was undone".to_owned()))
+            }
+            _ => Ok(Acquired::Held { wait: None }),
+        }
+    }
+
+    async fn keep_alive(&self, stamp: Stamp) -> Result<Renewed, CoordinatorError> {
+        let Some(lease) = self.leases().get(&stamp.token).copied() else { return Ok(Renewed::Gone) };
+        let mut client = self.client.clone();
+        match client.lease_keep_alive(lease).await {
+            Ok(_stream) => {}
+            Err(Error::LeaseKeepAliveError(_)) => return Ok(Renewed::Gone),
+            Err(error) => return Err(said(error)),
+        }
+        let there = client.txn(Txn::new().when([self.created(revision(stamp))])).await.map_err(said)?;
+        Ok(if there.succeeded() { Renewed::Renewed { ttl: None } } else { Renewed::Gone })
+    }
+
+    async fn delete(&self, stamp: Stamp) -> Result<(), CoordinatorError> {
+        let mut client = self.client.clone();
+        let delete = [TxnOp::delete(self.name.as_str(), None)];
+        client.txn(Txn::new().when([self.created(revision(stamp))]).and_then(delete)).await.map_err(said)?;
+        let lease = self.leases().remove(&stamp.token);
+        if let Some(lease) = lease {
+            let _ = client.lease_revoke(lease).await; // nothing hangs on it any more; it lapses
+        }
+        Ok(())
+    }
+
+    async fn wait(&self, stamp: Option<Stamp>) -> Result<(), CoordinatorError> {
+        let mut client = self.client.clone();
+        let now = client.get(self.name.as_str(), Some(GetOptions::new())).await.map_err(said)?;
+        let key = now.kvs().first();
+        let over = match (stamp, key) {
+            (None, key) => key.is_none(),
+            (Some(stamp), key) => key.is_none_or(|kv| kv.create_revision() != revision(stamp)),
+        };
+        if over {
+            return Ok(());
+        }
+        let next = now.header().map_or(0, etcd_client::ResponseHeader::revision).checked_add(1).unwrap_or(0);
+        let options = WatchOptions::new().with_start_revision(next);
+        let mut watch = client.watch(self.name.as_str(), Some(options)).await.map_err(said)?;
+        while let Some(answer) = watch.message().await.map_err(said)? {
+            if answer.events().iter().any(|event| event.event_type() == EventType::Delete) {
+                return Ok(());
+            }
+        }
+        Err(CoordinatorError::NoAnswer("the watch has ended".to_owned()))
+    }
+}
+
+impl Coordinator for Etcd {
+    fn acquire(&self, ttl: Duration) -> Call<'_, Acquired> {
+        Box::pin(self.grant(ttl))
+    }
+
+    fn renew(&self, stamp: Stamp, _: Duration) -> Call<'_, Renewed> {
+        Box::pin(self.keep_alive(stamp))
+    }
+
+    fn release(&self, stamp: Stamp) -> Call<'_, ()> {
+        Box::pin(self.delete(stamp))
+    }
+
+    fn changed(&self, stamp: Option<Stamp>) -> Call<'_, ()> {
+        Box::pin(self.wait(stamp))
+    }
+}
+
+/// A token of ours is a create revision.
+fn revision(stamp: Stamp) -> i64 {
+    i64::try_from(stamp.token.get()).unwrap_or(i64::MAX)
+}
+
+fn whole_seconds(ttl: Duration) -> Result<i64, CoordinatorError> {
+    let us = ttl.as_micros();
+    match i64::try_from(us / 1_000_000) {
+        Ok(seconds @ 1..) if us.is_multiple_of(1_000_000) => Ok(seconds),
+        _ => Err(CoordinatorError::Unfit("ttl_us: etcd takes whole seconds, at least one".to_owned())),
+    }
+}
+
+fn epoch(name: &str, kept: Option<KeyValue>) -> Result<Epoch, CoordinatorError> {
+    let Some(kv) = kept else { return Ok(Epoch(0)) };
+    let number = kv.value_str().ok().and_then(|text| text.trim().parse().ok()).map(Epoch);
+    number.ok_or_else(|| CoordinatorError::Unfit(format!("epoch: the key {name}/epoch has to be a number of 32 bits")))
+}
+
+/// What etcd's client means.
+#[expect(clippy::needless_pass_by_value, reason = "what map_err hands over")]
+fn said(error: Error) -> CoordinatorError {
+    match &error {
+        Error::GRpcStatus(status) => {
+            let why = format!("etcd: {}", status.message());
+            // UNAVAILABLE, CANCELLED and the like may pass; an argument, a credential or a permission does not.
+            match status.code() as i32 {
+                3 | 7 | 16 => CoordinatorError::Unfit(why),
+                _ => CoordinatorError::NoAnswer(why),
+            }
+        }
+        Error::InvalidArgs(_) | Error::InvalidUri(_) | Error::EndpointError(_) => {
+            CoordinatorError::Unfit(format!("etcd: {error}"))
+        }
+        _ => CoordinatorError::NoAnswer(format!("etcd: {error}")),
+    }
+}

@@ -1,0 +1,159 @@
+//! PostgreSQL: a row in `fencegate_lease`, on the database's own clock; the token is from a sequence, in the same statement.
+//!
+//! The sequence is read after the row is locked, so that of two challengers the later one gets the higher token. It is
+//! never rolled back; a restore, or a fail-over to a standby that lagged, takes it back, and then the operator raises the
+//! epoch, in the row: `UPDATE fencegate_lease SET epoch = epoch + 1 WHERE lock = 'press-7'`.
+//!
+//! The row's end is on the wall clock of the database's machine. That clock must be slewed, not stepped; by how much it may
+//! be stepped all the same belongs into `clock_offset` of the plan. Table and sequence are made where they are not there.
+
+use super::{Acquired, Call, Coordinator, CoordinatorError, Grant, Renewed};
+use fencegate::{Duration, Epoch, HolderId, Stamp, Token};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::sync::Mutex;
+use tokio_postgres::{Client, Config, NoTls, error::SqlState};
+
+/// Several may do it at once, hence the lock; and who may not create may still use.
+const TABLE: &str = "DO $$ BEGIN
+    IF to_regclass('fencegate_lease') IS NULL THEN
+        PERFORM pg_advisory_xact_lock(7366001);
+        CREATE SEQUENCE IF NOT EXISTS fencegate_token;
+        CREATE TABLE IF NOT EXISTS fencegate_lease (
+            lock text PRIMARY KEY, epoch bigint NOT NULL DEFAULT 0, token bigint NOT NULL, holder text NOT NULL,
+            ends timestamptz NOT NULL);
+    END IF;
+END $$";
+
+const ACQUIRE: &str = "INSERT INTO fencegate_lease AS l (lock, token, holder, ends)
+    VALUES ($1, nextval('fencegate_token'), $2, clock_timestamp() + $3::bigint * interval '1 microsecond')
+    ON CONFLICT (lock) DO UPDATE SET token = nextval('fencegate_token'), holder = excluded.holder,
+        ends = clock_timestamp() + $3::bigint * interval '1 microsecond'
+    WHERE l.ends <= clock_timestamp()
+    RETURNING token, epoch";
+
+const LEFT: &str = "SELECT (extract(epoch FROM ends - clock_timestamp()) * 1000000)::bigint, holder, token
+    FROM fencegate_lease WHERE lock = $1";
+
+const RENEW: &str = "UPDATE fencegate_lease SET ends = clock_timestamp() + $4::bigint * interval '1 microsecond'
+    WHERE lock = $1 AND holder = $2 AND token = $3 AND ends > clock_timestamp()";
+
+const RELEASE: &str = "UPDATE fencegate_lease SET ends = '-infinity' WHERE lock = $1 AND holder = $2 AND token = $3";
+
+/// One lock in a database.
+#[derive(Debug)]
+pub struct Postgres {
+    config: Config,
+    name: String,
+    holder: HolderId,
+    client: Mutex<Option<Arc<Client>>>,
+    suspect: AtomicBool,
+}
+
+impl Postgres {
+    /// The lock `name` in the database at `url` (`postgres://user:password@host:port/database`), for `holder`; the
+    /// connection is made when it is needed. Over plain TCP: put it on a network that you trust, or behind a proxy that
+    /// speaks TLS.
+    ///
+    /// # Errors
+    /// Where the address is none.
+    pub fn new(url: &str, name: &str, holder: HolderId) -> Result<Self, CoordinatorError> {
+        let config = url.parse::<Config>().map_err(|error| CoordinatorError::Unfit(said(&error)))?;
+        Ok(Self { config, name: name.to_owned(), holder, client: Mutex::new(None), suspect: AtomicBool::new(false) })
+    }
+
+    async fn client(&self) -> Result<Arc<Client>, CoordinatorError> {
+        let mut kept = self.client.lock().await;
+        if self.suspect.swap(false, Ordering::Relaxed) {
+            *kept = None;
+        }
+        if let Some(client) = kept.as_ref().filter(|client| !client.is_closed()) {
+            return Ok(Arc::clone(client));
+        }
+        let (client, connection) = self.config.connect(NoTls).await.map_err(unanswered)?;
+        tokio::spawn(connection); // ends with the client
+        client.batch_execute(TABLE).await.map_err(unanswered)?;
+        let client = Arc::new(client);
+        *kept = Some(Arc::clone(&client));
+        Ok(client)
+    }
+
+    async fn grant(&self, ttl: Duration) -> Result<Acquired, CoordinatorError> {
+        let us = i64::try_from(ttl.as_micros()).unwrap_or(i64::MAX);
+        let (client, holder) = (self.client().await?, self.holder.to_string());
+        if let Some(row) = client.query_opt(ACQUIRE, &[&self.name, &holder, &us]).await.map_err(unanswered)? {
+            let (token, epoch): (i64, i64) = (row.get(0), row.get(1));
+            let token = u64::try_from(token).ok().and_then(Token::new);
+            let token = token.ok_or_else(|| CoordinatorError::Unfit("the sequence gave no token".to_owned()))?;
+            let epoch = u32::try_from(epoch).map(Epoch);
+            let epoch = epoch.map_err(|_| CoordinatorError::Unfit("epoch: not a number of 32 bits".to_owned()))?;
+            return Ok(Acquired::Granted(Grant { token, epoch, ttl: Some(ttl) }));
+        }
+        let Some(row) = client.query_opt(LEFT, &[&self.name]).await.map_err(unanswered)? else {
+            return Ok(Acquired::Held { wait: None });
+        };
+        let (left, by, token): (i64, String, i64) = (row.get(0), row.get(1), row.get(2));
+        if by == holder {
+            // The answer to an earlier acquire of this very instance was lost, and nobody knows since when its lease runs.
+            client.execute(RELEASE, &[&self.name, &holder, &token]).await.map_err(unanswered)?;
+            let why = "an earlier acquire had been granted unheard; it was undone";
+            return Err(CoordinatorError::NoAnswer(why.to_owned()));
+        }
+        Ok(Acquired::Held { wait: u64::try_from(left).ok().map(Duration::from_micros) })
+    }
+
+    async fn update(&self, stamp: Stamp, ttl: Option<Duration>) -> Result<bool, CoordinatorError> {
+        let Ok(token) = i64::try_from(stamp.token.get()) else { return Ok(false) };
+        let (client, holder) = (self.client().await?, stamp.holder.to_string());
+        let rows = match ttl {
+            Some(ttl) => {
+                let us = i64::try_from(ttl.as_micros()).unwrap_or(i64::MAX);
+                client.execute(RENEW, &[&self.name, &holder, &token, &us]).await
+            }
+            None => client.execute(RELEASE, &[&self.name, &holder, &token]).await,
+        };
+        Ok(rows.map_err(unanswered)? == 1)
+    }
+}
+
+impl Coordinator for Postgres {
+    fn acquire(&self, ttl: Duration) -> Call<'_, Acquired> {
+        Box::pin(self.grant(ttl))
+    }
+
+    fn renew(&self, stamp: Stamp, ttl: Duration) -> Call<'_, Renewed> {
+        Box::pin(async move {
+            let renewed = self.update(stamp, Some(ttl)).await?;
+            Ok(if renewed { Renewed::Renewed { ttl: Some(ttl) } } else { Renewed::Gone })
+        })
+    }
+
+    fn release(&self, stamp: Stamp) -> Call<'_, ()> {
+        Box::pin(async move { self.update(stamp, None).await.map(drop) })
+    }
+
+    fn suspect(&self) {
+        self.suspect.store(true, Ordering::Relaxed);
+    }
+}
+
+/// An error with what lies beneath it: alone it says as little as "db error".
+fn said(error: &tokio_postgres::Error) -> String {
+    use std::error::Error;
+    match (error.as_db_error(), error.source()) {
+        (Some(db), _) => format!("PostgreSQL: {}", db.message()),
+        (None, Some(source)) => format!("PostgreSQL: {error}: {source}"),
+        (None, None) => format!("PostgreSQL: {error}"),
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "what map_err hands over")]
+fn unanswered(error: tokio_postgres::Error) -> CoordinatorError {
+    let why = said(&error);
+    let unfit = error.code().is_some_and(|code| {
+        let of_class = |class| code.code().starts_with(class);
+        // Authorisation, no such database or table, no such right, numbers out of range.
+        of_class("28") || of_class("3D") || of_class("22") || of_class("42") || *code == SqlState::INVALID_PASSWORD
+    });
+    if unfit { CoordinatorError::Unfit(why) } else { CoordinatorError::NoAnswer(why) }
+}

@@ -1,0 +1,154 @@
+//! Redis: `SET NX PX` in a script, compare-and-extend, compare-and-delete. For efficiency only.
+//!
+//! Redis has no durable order. A primary acknowledges before its replicas and its disk know of the lock, so that a fail-over
+//! or a crash gives it to two holders; and the token, from an `INCR` beside it, goes back in the same fail-over. So it keeps
+//! two workers from doing the same work most of the time, and it cannot fence: `fencegate hold` refuses to protect a gate
+//! with it unless it is told that this is for efficiency only.
+//!
+//! Keys: `NAME` has the holder and the token, `{NAME}:token` the count, `{NAME}:epoch` the operator's epoch. TTLs are whole
+//! milliseconds.
+
+use super::{Acquired, Call, Coordinator, CoordinatorError, Grant, Renewed};
+use ::redis::aio::MultiplexedConnection;
+use ::redis::{Client, ErrorKind, RedisError, Script, ServerErrorKind};
+use fencegate::{Duration, Epoch, HolderId, Stamp, Token};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::sync::Mutex;
+
+const ACQUIRE: &str = "
+local left = redis.call('PTTL', KEYS[1])
+if left ~= -2 then
+    local mine = string.sub(redis.call('GET', KEYS[1]), 1, #ARGV[1] + 1) == ARGV[1] .. ':'
+    if not mine then return {0, left, 0} end
+    redis.call('DEL', KEYS[1])
+end
+local token = redis.call('INCR', KEYS[2])
+redis.call('SET', KEYS[1], ARGV[1] .. ':' .. token, 'NX', 'PX', ARGV[2])
+return {1, token, tonumber(redis.call('GET', KEYS[3]) or '0')}";
+
+const RENEW: &str = "
+if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
+return 0";
+
+const RELEASE: &str = "
+if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end
+return 0";
+
+/// One lock at a Redis server.
+pub struct Redis {
+    client: Client,
+    keys: [String; 3],
+    holder: HolderId,
+    connection: Mutex<Option<MultiplexedConnection>>,
+    suspect: Arc<AtomicBool>,
+}
+
+impl std::fmt::Debug for Redis {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Redis").field("keys", &self.keys).field("holder", &self.holder).finish_non_exhaustive()
+    }
+}
+
+impl Redis {
+    /// The lock `name` at the server at `url` (`redis://user:password@host:port/0`), for `holder`; the connection is made
+    /// when it is needed.
+    ///
+    /// # Errors
+    /// Where the address is none.
+    pub fn new(url: &str, name: &str, holder: HolderId) -> Result<Self, CoordinatorError> {
+        let client = Client::open(url).map_err(|error| CoordinatorError::Unfit(format!("Redis: {error}")))?;
+        let keys = [name.to_owned(), format!("{{{name}}}:token"), format!("{{{name}}}:epoch")];
+        Ok(Self { client, keys, holder, connection: Mutex::new(None), suspect: Arc::default() })
+    }
+
+    async fn connection(&self) -> Result<MultiplexedConnection, CoordinatorError> {
+        let mut kept = self.connection.lock().await;
+        if self.suspect.swap(false, Ordering::Relaxed) {
+            *kept = None;
+        }
+        if let Some(connection) = kept.as_ref() {
+            return Ok(connection.clone());
+        }
+        let connection = self.client.get_multiplexed_async_connection().await.map_err(|error| self.said(&error))?;
+        *kept = Some(connection.clone());
+        Ok(connection)
+    }
+
+    /// What the client means. A connection that broke is not used again.
+    fn said(&self, error: &RedisError) -> CoordinatorError {
+        let why = format!("Redis: {error}");
+        match error.kind() {
+            ErrorKind::AuthenticationFailed
+            | ErrorKind::InvalidClientConfig
+            | ErrorKind::Server(ServerErrorKind::NoPerm | ServerErrorKind::ResponseError) => {
+                CoordinatorError::Unfit(why)
+            }
+            _ => {
+                self.suspect();
+                CoordinatorError::NoAnswer(why)
+            }
+        }
+    }
+
+    async fn grant(&self, ttl: Duration) -> Result<Acquired, CoordinatorError> {
+        let mut connection = self.connection().await?;
+        let script = Script::new(ACQUIRE);
+        let mut call = script.prepare_invoke();
+        call.key(&self.keys[0]).key(&self.keys[1]).key(&self.keys[2]);
+        call.arg(self.holder.to_string()).arg(milliseconds(ttl)?);
+        let (granted, n, epoch): (u8, i64, i64) =
+            call.invoke_async(&mut connection).await.map_err(|error| self.said(&error))?;
+        let n = u64::try_from(n).ok();
+        if granted == 0 {
+            let wait = n.and_then(|ms| ms.checked_mul(1_000)).map(Duration::from_micros);
+            return Ok(Acquired::Held { wait });
+        }
+        let token = n.and_then(Token::new);
+        let token = token.ok_or_else(|| CoordinatorError::Unfit("Redis: the count gave no token".to_owned()))?;
+        let epoch = u32::try_from(epoch).map(Epoch);
+        let epoch = epoch.map_err(|_| CoordinatorError::Unfit("epoch: not a number of 32 bits".to_owned()))?;
+        Ok(Acquired::Granted(Grant { token, epoch, ttl: Some(ttl) }))
+    }
+
+    async fn compare(&self, script: &str, stamp: Stamp, ttl: Option<Duration>) -> Result<bool, CoordinatorError> {
+        let mut connection = self.connection().await?;
+        let script = Script::new(script);
+        let mut call = script.prepare_invoke();
+        call.key(&self.keys[0]).arg(format!("{}:{}", stamp.holder, stamp.token));
+        if let Some(ttl) = ttl {
+            call.arg(milliseconds(ttl)?);
+        }
+        let done: u8 = call.invoke_async(&mut connection).await.map_err(|error| self.said(&error))?;
+        Ok(done == 1)
+    }
+}
+
+impl Coordinator for Redis {
+    fn acquire(&self, ttl: Duration) -> Call<'_, Acquired> {
+        Box::pin(self.grant(ttl))
+    }
+
+    fn renew(&self, stamp: Stamp, ttl: Duration) -> Call<'_, Renewed> {
+        Box::pin(async move {
+            let renewed = self.compare(RENEW, stamp, Some(ttl)).await?;
+            Ok(if renewed { Renewed::Renewed { ttl: Some(ttl) } } else { Renewed::Gone })
+        })
+    }
+
+    fn release(&self, stamp: Stamp) -> Call<'_, ()> {
+        Box::pin(async move { self.compare(RELEASE, stamp, None).await.map(drop) })
+    }
+
+    fn suspect(&self) {
+        self.suspect.store(true, Ordering::Relaxed);
+    }
+}
+
+fn milliseconds(ttl: Duration) -> Result<u64, CoordinatorError> {
+    let us = ttl.as_micros();
+    if us == 0 || !us.is_multiple_of(1_000) {
+        return Err(CoordinatorError::Unfit("ttl_us: Redis takes whole milliseconds, at least one".to_owned()));
+    }
+    Ok(us / 1_000)
+}

@@ -1,0 +1,341 @@
+//! The loop: the holder's outputs become calls, and their answers its events.
+
+mod calls;
+
+use super::lease::Shared;
+use super::{Clock, Held, Lease, NotHeld, Report, Runner};
+use crate::coordinator::{Acquired, Coordinator, CoordinatorError, Renewed, Resource};
+use calls::overdue;
+use fencegate::{Cause, Duration, Epoch, Instant, Output, Request, Schedule, Stamp};
+use std::pin::Pin;
+use std::sync::Arc;
+use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+use tokio::task::{AbortHandle, JoinSet};
+use tokio_util::sync::CancellationToken;
+
+/// What a call has come to.
+enum Event {
+    Acquired(Request, Result<Acquired, CoordinatorError>),
+    Renewed(Request, Result<Renewed, CoordinatorError>),
+    /// No answer in half a heartbeat; it may still come.
+    Late(Request),
+    Released(Stamp, Result<(), CoordinatorError>),
+    Raised(Stamp),
+    NotRaised(String),
+    Fenced(Stamp, String),
+    /// The lock is not held under this stamp any more; `None`: by nobody.
+    Changed(Option<Stamp>),
+}
+
+pub(super) struct Drive<K> {
+    shared: Arc<Shared<K>>,
+    coordinator: Arc<dyn Coordinator>,
+    resources: Vec<Arc<dyn Resource>>,
+    schedule: Schedule,
+    work: Duration,
+    patience: Option<Duration>,
+    epoch: Option<Epoch>,
+    reports: Option<UnboundedSender<Report>>,
+    calls: JoinSet<()>,
+    renewals: Vec<AbortHandle>,
+    watching: Option<AbortHandle>,
+    events: (UnboundedSender<Event>, UnboundedReceiver<Event>),
+    began: Instant,
+    /// Since when the service has been asked for the lease without any answer.
+    silent: Option<Instant>,
+    error: Option<String>,
+    /// Why no work will begin.
+    given_up: Option<NotHeld>,
+    /// The lease that the work began under.
+    under: Option<Stamp>,
+    cancelled: Option<Cause>,
+    /// Whether the work has ended: what comes then is no cancellation of it.
+    finished: bool,
+    released: bool,
+}
+
+impl<K: Clock> Drive<K> {
+    pub(super) fn new(runner: Runner<K>) -> Self {
+        let Runner { coordinator, resources, holder, work, patience, epoch, reports, clock } = runner;
+        let (schedule, began) = (holder.schedule(), clock.now());
+        Self {
+            shared: Arc::new(Shared::new(clock, holder)),
+            coordinator,
+            resources,
+            schedule,
+            work,
+            patience,
+            epoch,
+            reports,
+            calls: JoinSet::new(),
+            renewals: Vec::new(),
+            watching: None,
+            events: mpsc::unbounded_channel(),
+            began,
+            silent: None,
+            error: None,
+            given_up: None,
+            under: None,
+            cancelled: None,
+            finished: false,
+            released: false,
+        }
+    }
+
+    pub(super) async fn run<W, F>(mut self, stop: CancellationToken, work: W) -> Result<Held<F::Output>, NotHeld>
+    where
+        W: FnOnce(Lease<K>) -> F,
+        F: Future,
+    {
+        let mut work = Some(work);
+        let mut running: Option<Pin<Box<F>>> = None;
+        let mut output = None;
+        let mut stopping = false;
+        loop {
+            let wake = self.poll();
+            if work.is_some()
+                && let Some(lease) = self.begin()
+            {
+                running = work.take().map(|work| Box::pin(work(lease)));
+            }
+            if running.is_none() && self.shared.holder().is_done() {
+                return self.end(output);
+            }
+            let wake = earlier(wake, self.out_of_patience());
+            tokio::select! {
+                biased;
+                () = stop.cancelled(), if !stopping => {
+                    stopping = true;
+                    self.stop(NotHeld::Stopped);
+                }
+                Some(event) = self.events.1.recv() => self.take(event),
+                ended = finished(&mut running), if running.is_some() => {
+                    (running, output) = (None, Some(ended));
+                    self.poll(); // a lease that is over by now was over before the work was seen to end
+                    self.finished = true;
+                    let now = self.shared.clock.now();
+                    let mut holder = self.shared.holder();
+                    holder.stopped(now);
+                    holder.stop(now);
+                }
+                () = self.shared.told.notified() => {}
+                () = sleep(&self.shared.clock, wake) => self.lose_patience(),
+            }
+            // Ended calls are of no use any more.
+            while self.calls.try_join_next().is_some() {}
+        }
+    }
+
+    /// Does what the holder wants done; when it wants to be asked again.
+    fn poll(&mut self) -> Option<Instant> {
+        loop {
+            let output = self.shared.holder().poll(self.shared.clock.now());
+            match output {
+                Output::SendAcquire(request) => self.acquire(request),
+                Output::Raise(stamp) => self.raise(stamp),
+                Output::SendRenewal(request, stamp) => self.renew(request, stamp),
+                Output::Cancel(cause) => self.cancel(cause),
+                Output::SendRelease(stamp) => self.release(stamp),
+                Output::Wait(until) => {
+                    if let Some(deadline) = self.shared.holder().deadline() {
+                        self.shared.deadline.send_if_modified(|old| std::mem::replace(old, deadline) != deadline);
+                    }
+                    return until;
+                }
+            }
+        }
+    }
+
+    /// The lease, once work may begin under it.
+    fn begin(&mut self) -> Option<Lease<K>> {
+        if self.given_up.is_some() {
+            return None;
+        }
+        let permit = self.shared.holder().may_act(self.shared.clock.now(), self.work).ok()?;
+        self.under = Some(permit.stamp());
+        Some(Lease { shared: Arc::clone(&self.shared), stamp: permit.stamp() })
+    }
+
+    fn end<T>(mut self, output: Option<T>) -> Result<Held<T>, NotHeld> {
+        match (output, self.under) {
+            (Some(output), Some(stamp)) => {
+                Ok(Held { output, stamp, cancelled: self.cancelled, released: self.released })
+            }
+            _ => Err(self.given_up.take().unwrap_or(NotHeld::Stopped)),
+        }
+    }
+
+    /// Ends it all: the work in hand is cancelled; where none has begun, none will, and this is why.
+    fn stop(&mut self, why: NotHeld) {
+        if self.under.is_none() && self.given_up.is_none() {
+            self.given_up = Some(why);
+        }
+        self.shared.holder().stop(self.shared.clock.now());
+    }
+
+    fn cancel(&mut self, cause: Cause) {
+        if self.finished {
+            return;
+        }
+        self.report(Report::Cancelled(cause));
+        let gone = self.shared.holder().stamp().is_none();
+        if self.under.is_some() {
+            self.cancelled.get_or_insert(cause);
+            self.shared.cancelled.cancel();
+        }
+        // A lease that is still there goes on being renewed while the work stops, or until the fences are raised.
+        if gone {
+            self.stop(NotHeld::Lost(cause));
+        }
+    }
+
+    /// When it has waited for as long as it would, where it still waits.
+    fn out_of_patience(&self) -> Option<Instant> {
+        if self.under.is_some() || self.given_up.is_some() || self.shared.holder().stamp().is_some() {
+            return None;
+        }
+        let silence = self.silent.and_then(|since| since.checked_add(self.schedule.ttl()));
+        let patience = self.patience.and_then(|patience| self.began.checked_add(patience));
+        earlier(silence, patience.filter(|at| *at > self.shared.clock.now()))
+    }
+
+    fn lose_patience(&mut self) {
+        if self.under.is_some() || self.given_up.is_some() || self.shared.holder().stamp().is_some() {
+            return;
+        }
+        let now = self.shared.clock.now();
+        let has_passed = |limit, since| now.since(since).is_ok_and(|passed| passed >= limit);
+        let silent = self.silent.is_some_and(|since| has_passed(self.schedule.ttl(), since));
+        let waited = self.patience.is_some_and(|patience| has_passed(patience, self.began));
+        match &self.error {
+            Some(why) if silent || waited => self.stop(NotHeld::NoAnswer(why.clone())),
+            None if silent => self.stop(NotHeld::NoAnswer("nothing was heard".to_owned())),
+            None if waited => self.stop(NotHeld::HeldByAnother),
+            _ => {}
+        }
+    }
+
+    fn take(&mut self, event: Event) {
+        let now = self.shared.clock.now();
+        let before = self.shared.holder().deadline();
+        match event {
+            Event::Acquired(request, Ok(answer)) => self.acquired(now, request, answer),
+            Event::Renewed(request, Ok(Renewed::Renewed { ttl })) => {
+                self.shared.holder().renewed(now, request, ttl);
+                let after = self.shared.holder().deadline();
+                if let Some(deadline) = after.filter(|_| after != before) {
+                    self.report(Report::Renewed(deadline));
+                }
+            }
+            Event::Renewed(request, Ok(Renewed::Gone)) => self.shared.holder().refused(now, request, None, random()),
+            Event::Acquired(request, Err(error)) | Event::Renewed(request, Err(error)) => {
+                self.unanswered(now, request, error);
+            }
+            Event::Late(request) => {
+                self.coordinator.suspect();
+                self.unanswered(now, request, overdue());
+            }
+            Event::Released(stamp, Ok(())) => {
+                self.shared.holder().released(now, stamp);
+                self.released = true;
+                self.report(Report::Released);
+            }
+            Event::Released(_, Err(error)) => {
+                self.coordinator.suspect();
+                self.report(Report::NoAnswer(error.to_string()));
+            }
+            Event::Raised(stamp) => {
+                self.shared.holder().raised(now, stamp);
+                self.report(Report::Raised(stamp));
+            }
+            Event::NotRaised(why) => self.report(Report::NotRaised(why)),
+            Event::Fenced(stamp, why) => {
+                if self.under.is_none() {
+                    self.given_up.get_or_insert(NotHeld::Fenced(why));
+                }
+                self.shared.holder().fenced(now, stamp);
+            }
+            Event::Changed(Some(stamp)) => self.shared.holder().revoked(now, stamp),
+            Event::Changed(None) => {
+                let mut holder = self.shared.holder();
+                if holder.stamp().is_none() && self.given_up.is_none() {
+                    holder.hand_over(now, Duration::ZERO); // without a lease it only asks at once
+                }
+            }
+        }
+    }
+
+    fn acquired(&mut self, now: Instant, request: Request, answer: Acquired) {
+        self.silent = None;
+        self.error = None;
+        match answer {
+            Acquired::Granted(grant) => {
+                let epoch = self.epoch.unwrap_or(grant.epoch);
+                let mut holder = self.shared.holder();
+                let stamp = Stamp { epoch, token: grant.token, holder: holder.id() };
+                holder.granted(now, request, stamp, grant.ttl);
+                let held = holder.deadline().filter(|_| holder.stamp() == Some(stamp));
+                drop(holder);
+                if let Some(deadline) = held {
+                    self.report(Report::Granted(stamp, deadline));
+                    self.watch(Some(stamp));
+                }
+                if epoch < grant.epoch {
+                    self.stop(NotHeld::Epoch { given: epoch, kept: grant.epoch });
+                }
+            }
+            Acquired::Held { wait } => {
+                self.shared.holder().refused(now, request, wait, random());
+                self.report(Report::HeldByAnother { wait });
+                if self.shared.holder().stamp().is_none() && self.given_up.is_none() {
+                    self.watch(None);
+                }
+                self.lose_patience();
+            }
+        }
+    }
+
+    fn unanswered(&mut self, now: Instant, request: Request, error: CoordinatorError) {
+        self.shared.holder().lost(now, request, random());
+        self.report(Report::NoAnswer(error.to_string()));
+        match error {
+            CoordinatorError::Unfit(why) if self.shared.holder().stamp().is_none() => self.stop(NotHeld::Unfit(why)),
+            CoordinatorError::Unfit(why) | CoordinatorError::NoAnswer(why) => {
+                self.error = Some(why);
+                self.lose_patience();
+            }
+        }
+    }
+
+    fn report(&self, report: Report) {
+        if let Some(to) = &self.reports {
+            let _ = to.send(report);
+        }
+    }
+}
+
+/// Spreads those who wait for one lock. Without a random source they ask all at once, which is slower and no less safe.
+fn random() -> u32 {
+    getrandom::u32().unwrap_or(0)
+}
+
+fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}
+
+async fn finished<F: Future>(running: &mut Option<Pin<Box<F>>>) -> F::Output {
+    match running {
+        Some(work) => work.await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn sleep(clock: &impl Clock, until: Option<Instant>) {
+    match until {
+        Some(at) => clock.until(at).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,67 @@
+//! A lease on a cluster of etcd whose members fail, and on one that was taken back to a snapshot.
+
+#[path = "hold/worker.rs"]
+mod worker;
+
+use fencegate_tests::{EmulatedGate, Said, Server};
+use std::process::Command;
+use std::thread::sleep;
+use std::time::Duration;
+use worker::{Held, appears, etcd_url, hold, hold_for};
+
+/// A lease of 15 s: cancellation, 5 s without an answer, leaves room for an election.
+fn hold_long(coordinator: &str, flags: &[&str], script: &str) -> Command {
+    hold_for("15s", coordinator, "a", flags, script)
+}
+
+#[test]
+fn a_lease_outlives_its_leader_and_nobody_else_gets_it_meanwhile() {
+    let mut cluster = Server::etcd_cluster::<3>();
+    let ports: Vec<_> = cluster.iter().map(|member| format!("127.0.0.1:{}", member.port)).collect();
+    let url = format!("etcd://{}", ports.join(","));
+    let folder = tempfile::tempdir().unwrap();
+    let up = folder.path().join("up");
+    let script = format!("echo up > {}; sleep 20; echo done", up.display());
+    let a = Held::begin(hold_long(&url, &["--status"], &script));
+    appears(&up);
+    let leader = cluster.iter().position(Server::leads).unwrap();
+
+    // First cut off from the others, as a frozen one is; then back, no leader any more; then dead.
+    cluster[leader].signal("STOP");
+    sleep(Duration::from_secs(7));
+    cluster[leader].signal("CONT");
+    let refused = Held::begin(hold_long(&url, &["--wait", "0s"], "echo no")).end();
+    assert_eq!((refused.status, refused.out.as_str()), (121, ""), "{refused:?}");
+    let leader = cluster.iter().position(Server::leads).unwrap();
+    cluster[leader].kill();
+    let a = a.end();
+    assert_eq!((a.status, a.out.as_str()), (0, "done\n"), "{a:?}");
+    assert!(a.err.contains("renewed: ") && !a.err.contains("cancelled: "), "{a:?}");
+    let b = Held::begin(hold_long(&url, &[], "echo $FENCEGATE_TOKEN")).end();
+    assert_eq!(b.status, 0, "two of three are enough, and nothing is left held: {b:?}");
+}
+
+#[test]
+fn after_a_restore_the_gate_refuses_the_old_tokens_until_the_operator_raises_the_epoch() {
+    let (server, gate, folder) = (Server::etcd(), EmulatedGate::new(), tempfile::tempdir().unwrap());
+    let snapshot = folder.path().join("snapshot");
+    let saved = Said::by(&mut server.etcdctl(&["snapshot", "save", snapshot.to_str().unwrap()]));
+    assert_eq!(saved.status, 0, "{saved:?}");
+    let key = gate.key_file();
+    let protect = ["--gate", gate.port.as_str(), "--key-file", key.to_str().unwrap()];
+    let work = |server: &Server| Held::begin(hold(&etcd_url(server), "a", &protect, "echo $FENCEGATE_TOKEN")).end();
+    let tokens = [work(&server), work(&server)].map(|said| said.out.trim().parse::<u64>().unwrap());
+    assert!(tokens[0] < tokens[1], "{tokens:?}");
+
+    let server = server.etcd_restored(&snapshot);
+    let said = work(&server);
+    assert_eq!((said.status, said.out.as_str()), (121, ""), "{said:?}");
+    assert!(said.err.contains("a resource has refused the stamp: channel 0: "), "{said:?}");
+
+    // Beside the lock and at the gate; then work goes on.
+    gate.done("epoch --channel 0 --set 1");
+    assert_eq!(Said::by(&mut server.etcdctl(&["put", "press-7/epoch", "1"])).status, 0);
+    let said = work(&server);
+    assert_eq!(said.status, 0, "{said:?}");
+    assert!(said.out.trim().parse::<u64>().unwrap() < tokens[1], "a lower token of a higher epoch");
+}

@@ -1,0 +1,281 @@
+//! Lock services and stores as Debian packs them: started on 127.0.0.1, on a port and in a folder of their own, and killed
+//! when they are dropped.
+
+use std::fs::{self, File};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// How long a server may take until it answers, on a machine that does much else.
+const READY: Duration = Duration::from_mins(1);
+
+/// A running server. Dropping it kills it.
+#[derive(Debug)]
+pub struct Server {
+    child: Child,
+    /// Where it listens, on 127.0.0.1.
+    pub port: u16,
+    folder: tempfile::TempDir,
+    /// Whose process it is, where it refuses to be root's.
+    user: Option<&'static str>,
+}
+
+/// A port that nobody listens on. Somebody else may take it before the server does; then the server says so and the test
+/// fails, which has to be rarer than all that waiting for a fixed one would cost.
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// A command that dies with the thread that starts it, even where that is killed, and runs as `user`.
+fn kept(user: Option<&str>, program: impl AsRef<std::ffi::OsStr>) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL"]);
+    if let Some(user) = user {
+        command.args(["--reuid", user, "--regid", user, "--clear-groups"]);
+    }
+    command.arg("--").arg(program).stdin(Stdio::null());
+    command
+}
+
+fn is_root() -> bool {
+    Command::new("id").arg("-u").output().unwrap().stdout.trim_ascii() == b"0"
+}
+
+impl Server {
+    fn start(mut command: Command, port: u16, folder: tempfile::TempDir, user: Option<&'static str>) -> Self {
+        let said = File::options().create(true).append(true).open(folder.path().join("said")).unwrap();
+        command.stdout(said.try_clone().unwrap()).stderr(said).current_dir(folder.path());
+        let child = command.spawn().unwrap_or_else(|e| panic!("{command:?}: {e}"));
+        let mut server = Self { child, port, folder, user };
+        let begun = Instant::now();
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            let gone = server.child.try_wait().unwrap();
+            assert!(gone.is_none() && begun.elapsed() < READY, "{command:?} ({gone:?}): {}", server.said());
+            sleep(Duration::from_millis(20));
+        }
+        server
+    }
+
+    /// `redis-server` without a disk.
+    ///
+    /// # Panics
+    /// Where it does not start.
+    pub fn redis() -> Self {
+        let (port, folder) = (free_port(), tempfile::tempdir().unwrap());
+        let mut command = kept(None, "redis-server");
+        command.args(["--bind", "127.0.0.1", "--port", &port.to_string(), "--save", "", "--appendonly", "no"]);
+        Self::start(command, port, folder, None)
+    }
+
+    /// One member of etcd, a cluster of its own.
+    ///
+    /// # Panics
+    /// Where it does not start, or has no leader.
+    pub fn etcd() -> Self {
+        let [one] = Self::etcd_cluster::<1>();
+        one
+    }
+
+    /// A cluster of etcd.
+    ///
+    /// # Panics
+    /// Where a member does not start, or there is no leader.
+    pub fn etcd_cluster<const N: usize>() -> [Self; N] {
+        let folders = [(); N].map(|()| tempfile::tempdir().unwrap());
+        let ports = [(); N].map(|()| (free_port(), free_port()));
+        let members: Vec<_> = (0..N).map(|n| format!("m{n}=http://127.0.0.1:{}", ports[n].1)).collect();
+        let mut n = 0;
+        let cluster = folders.map(|folder| {
+            let server = Self::etcd_member(n, ports[n], &members.join(","), folder);
+            n += 1;
+            server
+        });
+        for server in &cluster {
+            let begun = Instant::now();
+            while !server.etcdctl(&["endpoint", "health"]).output().unwrap().status.success() {
+                assert!(begun.elapsed() < READY, "no leader: {}", server.said());
+                sleep(Duration::from_millis(50));
+            }
+        }
+        cluster
+    }
+
+    fn etcd_member(n: usize, (port, peer): (u16, u16), cluster: &str, folder: tempfile::TempDir) -> Self {
+        let (client, peer) = (format!("http://127.0.0.1:{port}"), format!("http://127.0.0.1:{peer}"));
+        let mut command = kept(None, "etcd");
+        command.args(["--name", &format!("m{n}"), "--data-dir"]).arg(folder.path().join("data"));
+        command.args(["--listen-client-urls", &client, "--advertise-client-urls", &client]);
+        command.args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer]);
+        command.args(["--initial-cluster", cluster, "--unsafe-no-fsync"]);
+        Self::start(command, port, folder, None)
+    }
+
+    /// Takes a cluster of one back to an earlier snapshot of it, revisions and all.
+    ///
+    /// # Panics
+    /// Where the snapshot cannot be restored.
+    #[must_use]
+    pub fn etcd_restored(mut self, snapshot: &Path) -> Self {
+        self.kill();
+        let (ports, folder) = ((free_port(), free_port()), tempfile::tempdir().unwrap());
+        let member = format!("m0=http://127.0.0.1:{}", ports.1);
+        let mut restore = Command::new("etcdctl");
+        restore.env("ETCDCTL_API", "3").args(["snapshot", "restore"]).arg(snapshot);
+        restore.args(["--name", "m0", "--initial-cluster", &member, "--data-dir"]).arg(folder.path().join("data"));
+        restore.args(["--initial-advertise-peer-urls", &format!("http://127.0.0.1:{}", ports.1)]);
+        let made = restore.output().unwrap();
+        assert!(made.status.success(), "{made:?}");
+        let server = Self::etcd_member(0, ports, &member, folder);
+        let begun = Instant::now();
+        while !server.etcdctl(&["endpoint", "health"]).output().unwrap().status.success() {
+            assert!(begun.elapsed() < READY, "no leader: {}", server.said());
+            sleep(Duration::from_millis(50));
+        }
+        server
+    }
+
+    /// Whether this member of etcd leads.
+    ///
+    /// # Panics
+    /// Where it does not say.
+    pub fn leads(&self) -> bool {
+        let said = self.etcdctl(&["endpoint", "status", "--write-out", "json"]).output().unwrap();
+        let said: serde_json::Value = serde_json::from_slice(&said.stdout).unwrap();
+        let status = &said[0]["Status"];
+        status["header"]["member_id"] == status["leader"]
+    }
+
+    /// `etcdctl` for it.
+    pub fn etcdctl(&self, words: &[&str]) -> Command {
+        let mut command = Command::new("etcdctl");
+        command.env("ETCDCTL_API", "3").env("ETCDCTL_ENDPOINTS", format!("http://127.0.0.1:{}", self.port));
+        command.args(words).stdin(Stdio::null());
+        command
+    }
+
+    /// `PostgreSQL`, with the one user `tester` and the one database `postgres`.
+    ///
+    /// # Panics
+    /// Where it does not start.
+    pub fn postgres() -> Self {
+        let (port, folder) = (free_port(), tempfile::tempdir().unwrap());
+        // It refuses to run as root; its package brings a user.
+        let user = is_root().then_some("postgres");
+        if let Some(user) = user {
+            assert!(Command::new("chown").args([user, "."]).current_dir(folder.path()).status().unwrap().success());
+        }
+        let programs = Self::postgres_programs();
+        let data = folder.path().join("data");
+        let mut init = kept(user, programs.join("initdb"));
+        init.arg("--pgdata").arg(&data).args(["--username", "tester", "--auth", "trust", "--no-sync"]);
+        init.args(["--encoding", "UTF8", "--locale", "C.UTF-8"]).current_dir(folder.path());
+        let made = init.output().unwrap();
+        assert!(made.status.success(), "{init:?}: {made:?}");
+        let mut command = kept(user, programs.join("postgres"));
+        command.arg("-D").arg(&data).args(["-p", &port.to_string(), "-h", "127.0.0.1", "-k", "", "-F"]);
+        let server = Self::start(command, port, folder, user);
+        let begun = Instant::now();
+        while !server.psql(&["-c", "SELECT 1"]).output().unwrap().status.success() {
+            assert!(begun.elapsed() < READY, "{}", server.said());
+            sleep(Duration::from_millis(50));
+        }
+        server
+    }
+
+    /// `MariaDB`, with the user `root` without a password, and the database `test`.
+    ///
+    /// # Panics
+    /// Where it does not start.
+    pub fn mariadb() -> Self {
+        let (port, folder) = (free_port(), tempfile::tempdir().unwrap());
+        let user = is_root().then_some("mysql");
+        if let Some(user) = user {
+            assert!(Command::new("chown").args([user, "."]).current_dir(folder.path()).status().unwrap().success());
+        }
+        let data = format!("--datadir={}", folder.path().join("data").display());
+        let mut init = kept(user, "mariadb-install-db");
+        init.args(["--no-defaults", &data, "--auth-root-authentication-method=normal", "--skip-name-resolve"]);
+        let made = init.current_dir(folder.path()).output().unwrap();
+        assert!(made.status.success(), "{init:?}: {made:?}");
+        let mut command = kept(user, "/usr/sbin/mariadbd");
+        command.args(["--no-defaults", &data, "--bind-address=127.0.0.1", &format!("--port={port}")]);
+        command.arg(format!("--socket={}", folder.path().join("socket").display()));
+        command.args(["--innodb-flush-log-at-trx-commit=0", "--innodb-buffer-pool-size=32M", "--skip-name-resolve"]);
+        let server = Self::start(command, port, folder, user);
+        let begun = Instant::now();
+        while !server.mariadb_client(&["-e", "CREATE DATABASE IF NOT EXISTS test"]).output().unwrap().status.success() {
+            assert!(begun.elapsed() < READY, "{}", server.said());
+            sleep(Duration::from_millis(50));
+        }
+        server
+    }
+
+    /// `mariadb` for it: bare rows.
+    pub fn mariadb_client(&self, words: &[&str]) -> Command {
+        let mut command = Command::new("mariadb");
+        command.args(["--no-defaults", "-h", "127.0.0.1", "-P", &self.port.to_string(), "-u", "root", "-N", "-B"]);
+        command.args(words).stdin(Stdio::null());
+        command
+    }
+
+    /// Where Debian puts the programs of the newest version.
+    fn postgres_programs() -> PathBuf {
+        let mut versions: Vec<u32> = fs::read_dir("/usr/lib/postgresql")
+            .unwrap()
+            .filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok())
+            .collect();
+        versions.sort_unstable();
+        PathBuf::from(format!("/usr/lib/postgresql/{}/bin", versions.last().unwrap()))
+    }
+
+    /// `psql` for it: bare rows, the first error ends it.
+    pub fn psql(&self, words: &[&str]) -> Command {
+        let mut command = Command::new("psql");
+        command.args(["-X", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-h", "127.0.0.1", "-p", &self.port.to_string()]);
+        command.args(["-U", "tester", "-d", "postgres"]).args(words).stdin(Stdio::null());
+        command
+    }
+
+    /// A folder that only it and the test use.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// What it has said.
+    ///
+    /// # Panics
+    /// Where that cannot be read.
+    pub fn said(&self) -> String {
+        fs::read_to_string(self.folder.path().join("said")).unwrap()
+    }
+
+    /// Sends it a signal: `STOP` freezes it, `CONT` lets it go on.
+    ///
+    /// # Panics
+    /// Where it cannot be sent.
+    pub fn signal(&self, name: &str) {
+        assert!(Command::new("kill").args(["-s", name, &self.child.id().to_string()]).status().unwrap().success());
+    }
+
+    /// Kills it now.
+    pub fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.kill();
+        if self.user.is_some() {
+            // Its children notice a moment later, and write into the folder until then.
+            let data = self.folder.path().join("data");
+            let begun = Instant::now();
+            while data.exists() && fs::remove_dir_all(&data).is_err() && begun.elapsed() < READY {
+                sleep(Duration::from_millis(50));
+            }
+        }
+    }
+}
