@@ -28,12 +28,15 @@ pub fn root() -> &'static Path {
     here.parent().unwrap_or(here)
 }
 
-/// What is checked out, as git names it; with a mark where files were changed since.
+/// What is checked out, as git names it; with a mark where anything but the record was changed since.
 pub fn commit(root: &Path) -> String {
-    let mut git = Command::new("git");
-    git.args(["describe", "--always", "--dirty=, changed", "--exclude=*"]).current_dir(root);
-    let said = git.output().map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
-    said.ok().filter(|said| !said.is_empty()).unwrap_or_else(|| "an unknown commit".to_owned())
+    let git = |arguments: &[&str]| Command::new("git").args(arguments).current_dir(root).output().ok();
+    let named = git(&["describe", "--always", "--exclude=*"])
+        .map(|said| String::from_utf8_lossy(&said.stdout).trim().to_owned());
+    let named = named.filter(|name| !name.is_empty()).unwrap_or_else(|| "an unknown commit".to_owned());
+    let same =
+        git(&["diff", "--quiet", "HEAD", "--", ".", ":!tests/BENCH.md"]).is_some_and(|said| said.status.success());
+    if same { named } else { named + ", changed" }
 }
 
 /// The cargo that runs this, to be run in `dir`. A relative `CARGO_TARGET_DIR` means the same folder there.

@@ -2,7 +2,7 @@
 
 use super::table;
 use crate::step::Step;
-use crate::{setup, workspace};
+use crate::workspace;
 use anyhow::{Context, Result, ensure};
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
