@@ -1,4 +1,5 @@
-//! The shared cases through the Rust functions and on an emulated Cortex-M3: the same integers as the command and the
+//! The shared cases through the Rust functions and on an emulated microcontroller, from one source as code for the Cortex-M3
+//! and for the Cortex-M0+ (of which that board has the instructions, and more): the same integers as the command and the
 //! module give, which test themselves on the same file.
 
 use fencegate::{Drift, Duration, OutOfRange, PlanInput, Start, Window};
@@ -68,13 +69,13 @@ fn the_rust_functions() {
     }
 }
 
-/// Asks the image `tests/image` in QEMU, a line a question.
-fn on_the_microcontroller(questions: &[String]) -> Vec<String> {
+/// Asks the image `tests/image`, as code for `target`, in QEMU: a line a question.
+fn on_the_microcontroller(target: &str, questions: &[String]) -> Vec<String> {
     let root = xtask::workspace::root();
     let mut cargo = xtask::workspace::cargo(&root.join("tests/image"));
-    cargo.args(["build", "--release", "--quiet"]);
+    cargo.args(["build", "--release", "--quiet", "--target", target]);
     assert!(cargo.status().unwrap().success());
-    let elf = xtask::workspace::target_dir(root).unwrap().join("thumbv7m-none-eabi/release/fencegate-image");
+    let elf = xtask::workspace::target_dir(root).unwrap().join(target).join("release/fencegate-image");
     let mut qemu = Command::new("qemu-system-arm")
         .args(["-machine", "mps2-an385", "-display", "none", "-monitor", "none", "-serial", "none"])
         .args(["-semihosting-config", "enable=on,target=native", "-kernel"])
@@ -136,9 +137,11 @@ fn the_microcontroller() {
         questions.push(question("window", &input));
         answers.push(answer(&outputs(window), &WINDOW));
     }
-    let got = on_the_microcontroller(&questions);
-    assert_eq!(got.len(), answers.len());
-    for ((question, expected), got) in questions.iter().zip(answers).zip(got) {
-        assert_eq!(got, expected, "{question}");
+    for target in ["thumbv7m-none-eabi", "thumbv6m-none-eabi"] {
+        let got = on_the_microcontroller(target, &questions);
+        assert_eq!(got.len(), answers.len(), "{target}");
+        for ((question, expected), got) in questions.iter().zip(&answers).zip(got) {
+            assert_eq!(&got, expected, "{target}: {question}");
+        }
     }
 }

@@ -6,6 +6,7 @@
 mod bare;
 mod gate;
 mod host;
+mod pico;
 mod shipped;
 mod web;
 
@@ -22,6 +23,8 @@ pub enum Part {
     Bare,
     /// The gate: instructions and bytes a frame, its stack, its time with interrupts off.
     Gate,
+    /// The Raspberry Pi Pico in its emulator: round trips, cycles; and how fast the emulator runs.
+    Pico,
     /// The core on this machine: nanoseconds.
     Host,
     /// The audit of a long log.
@@ -37,6 +40,7 @@ impl Part {
             Self::Shipped => "shipped",
             Self::Bare => "bare",
             Self::Gate => "gate",
+            Self::Pico => "pico",
             Self::Host => "host",
             Self::Audit => "audit",
             Self::Web => "web",
@@ -51,6 +55,7 @@ pub fn run(root: &Path, parts: &[Part]) -> Result<()> {
             Part::Shipped => shipped::measure(root),
             Part::Bare => bare::measure(root),
             Part::Gate => gate::measure(root),
+            Part::Pico => pico::measure(root),
             Part::Host => host::decisions(root),
             Part::Audit => host::audit(root),
             Part::Web => web::measure(root),

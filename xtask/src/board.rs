@@ -29,14 +29,6 @@ impl Board {
         Self::ALL.into_iter().find(|board| board.name() == name)
     }
 
-    /// The target that its firmware is built for, as its `.cargo/config.toml` names it.
-    pub const fn target(self) -> &'static str {
-        match self {
-            Self::Mps2 => "thumbv7m-none-eabi",
-            Self::Rp2040 => "thumbv6m-none-eabi",
-        }
-    }
-
     /// What its emulator needs.
     pub const fn emulator(self) -> &'static [Need] {
         match self {

@@ -15,9 +15,13 @@ pub fn build(root: &Path, board: &str) -> Result<PathBuf> {
 /// Builds firmware for `board` with more arguments for cargo (another image's `--bin` and `--features`); the path of
 /// its ELF file.
 pub fn build_with(root: &Path, board: &str, arguments: &[&str]) -> Result<PathBuf> {
-    let target = Board::named(board).with_context(|| format!("there is no board {board}"))?.target();
     // In the board's folder, where its `.cargo/config.toml` names target and linker scripts.
-    let mut cargo = workspace::cargo(&root.join("embedded/firmware").join(board));
+    let folder = root.join("embedded/firmware").join(board);
+    let configuration = folder.join(".cargo/config.toml");
+    let configuration = fs::read_to_string(&configuration)
+        .with_context(|| format!("there is no board {board}: reading {}", configuration.display()))?;
+    let target = target(&configuration).with_context(|| format!("the folder of {board} names no target"))?;
+    let mut cargo = workspace::cargo(&folder);
     cargo.args(["build", "--release", "--message-format", "json-render-diagnostics"]).args(arguments);
     // Beside those of the board's own configuration.
     cargo.args(["--config", &workspace::same_paths(root, target)]);
@@ -41,6 +45,11 @@ pub fn for_boot_loader(root: &Path, board: Board) -> Result<PathBuf> {
     Ok(image)
 }
 
+/// The target that a board's `.cargo/config.toml` builds for.
+fn target(configuration: &str) -> Option<&str> {
+    configuration.lines().find_map(|line| line.strip_prefix("target = \"")?.strip_suffix('"'))
+}
+
 /// The program among cargo's messages; the last one, where there are several.
 fn executable(messages: &str) -> Option<PathBuf> {
     let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -50,6 +59,21 @@ fn executable(messages: &str) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_board_names_a_target_that_is_set_up() {
+        let members = workspace::members(workspace::root()).unwrap();
+        let folders: Vec<_> = workspace::boards(&members).collect();
+        assert!(Board::ALL.iter().all(|board| folders.contains(&board.name())), "{folders:?}");
+        for board in folders {
+            let configuration = workspace::root().join("embedded/firmware").join(board).join(".cargo/config.toml");
+            let configuration = fs::read_to_string(configuration).unwrap();
+            let target = target(&configuration).unwrap();
+            let set_up = |need: &setup::Need| matches!(need, setup::Need::RustTarget(name) if *name == target);
+            assert!(setup::LINT.iter().any(set_up), "{board} wants {target}: add it to `LINT` in xtask/src/setup.rs");
+        }
+        assert_eq!(target("[build]\n# target\n"), None);
+    }
 
     #[test]
     fn the_program_is_found_among_the_messages() {

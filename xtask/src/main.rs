@@ -169,6 +169,8 @@ enum Bench {
     Bare,
     /// The gate: instructions and bytes a frame, its stack, its time with interrupts off.
     Gate,
+    /// The Raspberry Pi Pico in its emulator: round trips, cycles, and how fast the emulator runs.
+    Pico,
     /// The core on this machine: nanoseconds.
     Host,
     /// The audit of ten million lines.
@@ -252,6 +254,7 @@ fn with_web(command: &Command) -> Result<()> {
                 Bench::Shipped => bench::Part::Shipped,
                 Bench::Bare => bench::Part::Bare,
                 Bench::Gate => bench::Part::Gate,
+                Bench::Pico => bench::Part::Pico,
                 Bench::Host => bench::Part::Host,
                 Bench::Audit => bench::Part::Audit,
                 Bench::Web => bench::Part::Web,

@@ -65,12 +65,13 @@ pub const OLDEST: &str = "1.88";
 /// To check that promise.
 pub const OLDEST_RUST: &[Need] = &[Need::Toolchain { name: OLDEST, component: "rustc", probe: "bin/rustc" }];
 
-/// To check style.
+/// To check style, and to build what is only built.
 pub const LINT: &[Need] = &[
     Need::RustComponent { component: "rustfmt", probe: "bin/rustfmt" },
     Need::RustComponent { component: "clippy", probe: "bin/clippy-driver" },
     Need::RustTarget("thumbv6m-none-eabi"),
     Need::RustTarget("thumbv7m-none-eabi"),
+    Need::RustTarget("thumbv7em-none-eabihf"),
     Need::RustTarget("wasm32-unknown-unknown"),
 ];
 
@@ -81,7 +82,7 @@ pub const BARE: &[Need] = &[
     Need::RustTarget("wasm32-unknown-unknown"),
 ];
 
-/// To build firmware for any board.
+/// To build firmware for any board that has an emulator; what the others are built for is in [`LINT`].
 pub const FIRMWARE: &[Need] = &[Need::RustTarget("thumbv6m-none-eabi"), Need::RustTarget("thumbv7m-none-eabi")];
 
 /// To build the command `fencegate` with etcd, whose client makes its messages from their definitions.

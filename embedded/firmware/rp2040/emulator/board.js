@@ -51,6 +51,8 @@ export class Board {
   chip;
   /** What the flash takes from now on, in µs. */
   flashTime = TYPICAL;
+  /** The line's speed in bits a second, where the divider is not to say it. @type {number | null} */
+  baud = null;
   #image;
   #memory;
   #outside;
@@ -63,6 +65,10 @@ export class Board {
   #cycle = 8;
   /** Nanoseconds that the instruction under way takes beyond its cycles. */
   #blocked = 0;
+  /** Nanoseconds that the processor has slept, and since when it sleeps. */
+  #slept = 0;
+  /** @type {number | null} */
+  #asleep = null;
   /** @type {"watchdog" | "firmware" | "processor" | "pin" | null} */
   #reset = null;
   #inputs = { inhibit: false, presence: false, contacts: Array(OUTPUT_COUNT).fill(CONTACT[0]) };
@@ -85,6 +91,11 @@ export class Board {
   /** Nanoseconds since the power came. */
   get nanos() {
     return this.#before + this.chip.clock.nanos;
+  }
+
+  /** Nanoseconds since the power came in which the processor was at work, or stood for the flash. */
+  get busy() {
+    return this.nanos - this.#slept - (this.#asleep === null ? 0 : this.nanos - this.#asleep);
   }
 
   /** The outputs: bit n is output n. */
@@ -161,7 +172,10 @@ export class Board {
     const { registers } = core;
     while (clock.nanosCounter < until && this.#reset === null) {
       if (core.waiting) {
+        this.#asleep = this.nanos;
         clock.tick(Math.min(this.#quiet(), until - clock.nanosCounter));
+        this.#slept += this.nanos - this.#asleep;
+        this.#asleep = null;
         continue;
       }
       const pc = registers[15];
@@ -211,7 +225,7 @@ export class Board {
       rom.perform(chip, number, { erase: this.#erase, program: this.#program });
     };
 
-    this.#uart = new Uart(chip, this.#outside.sent);
+    this.#uart = new Uart(chip, this.#outside.sent, () => this.baud);
     for (const [address, peripheral] of Object.entries({
       0x1400_0000: new XipCtrl(chip, "XIP_CTRL"),
       0x4003_4000: this.#uart,

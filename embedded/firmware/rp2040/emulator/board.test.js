@@ -89,6 +89,15 @@ test("an erase takes its time, reaches the outside before it is over, and leaves
   assert.deepEqual([cell(0), cell(0x17ff), cell(0x1800), cell(0x1fff)], [0xff, 0xff, 0, 0]);
 });
 
+test("a processor that sleeps is not at work", () => {
+  const asleep = board([0xbf20, 0xe7fd]); // wfe; b back
+  asleep.run(1_000_000);
+  assert.ok(asleep.busy < 10_000, String(asleep.busy));
+  const awake = board([0x3001, 0xe7fd]); // adds r0, #1; b back
+  awake.run(1_000_000);
+  assert.equal(awake.busy, awake.nanos);
+});
+
 test("the same calls give the same run", () => {
   const runs = [0, 1].map(() => {
     const one = board([0x3001, 0xe7fd]); // adds r0, #1; b back

@@ -6,6 +6,9 @@
 // | `time` | `nanos: 1234567`, since the power came |
 // | `edges` | each change of the outputs since this was last asked: `nanos: 0x00000001`, a line each |
 // | `erases` | each erase of a sector since this was last asked: `from: to`, in nanoseconds, a line each |
+// | `trips` | each frame and its answer since this was last asked: `from: to cycles there back`, a line each: nanoseconds from
+//   the first bit there to the last one back, the processor's cycles in between, bytes |
+// | `baud N` | from now on the line has N bits a second, whatever the divider says |
 // | `erase MS` | from now on the flash takes so long for a sector |
 // | `glitch US` | opens the emergency stop for so long; `nanos: 0`, when |
 // | `poke ADDRESS BYTES` | changes code, until the next reset; both in hexadecimal |
@@ -25,6 +28,9 @@ export class Monitor {
   /** @type {string[]} */
   #erases = [];
 
+  /** @type {{ from: number, to: number, busy: number, worked: number, there: number, back: number }[]} */
+  #trips = [];
+
   /** @param {import("./board.js").Board} board @param {() => void} catchUp runs the board up to now */
   constructor(board, catchUp) {
     [this.#board, this.#catchUp] = [board, catchUp];
@@ -38,6 +44,23 @@ export class Monitor {
   /** A sector is being erased, in nanoseconds since the power came. @param {number} from @param {number} to */
   erased(from, to) {
     if (this.#erases.length < KEPT) this.#erases.push(`${Math.round(from)}: ${Math.round(to)}`);
+  }
+
+  /** Bytes go onto the line now. @param {number} there */
+  fed(there) {
+    const [now, last] = [this.#board.nanos, this.#trips.at(-1)];
+    // What comes before there is an answer belongs to the same frame.
+    if (last?.back === 0) last.there += there;
+    else if (this.#trips.length < KEPT) this.#trips.push({ from: now, to: now, busy: this.#board.busy, worked: 0, there, back: 0 });
+  }
+
+  /** A byte has left the board. */
+  sent() {
+    const last = this.#trips.at(-1);
+    if (!last) return;
+    last.back++;
+    last.to = this.#board.nanos;
+    last.worked = this.#board.busy - last.busy;
   }
 
   /** @param {import("node:net").Socket} socket @param {() => void} turn lets the board go on */
@@ -67,6 +90,18 @@ export class Monitor {
         return `nanos: ${Math.round(board.nanos)}`;
       case "edges":
         return this.#edges.splice(0).join("\n");
+      case "trips": {
+        const answered = this.#trips.splice(0).filter(({ back }) => back > 0);
+        return answered
+          .map(({ from, to, worked, there, back }) => {
+            const cycles = (worked * board.chip.clkSys) / 1e9;
+            return `${Math.round(from)}: ${[to, cycles, there, back].map(Math.round).join(" ")}`;
+          })
+          .join("\n");
+      }
+      case "baud":
+        board.baud = Number(rest[0]);
+        return "";
       case "erases":
         return this.#erases.splice(0).join("\n");
       case "erase":

@@ -42,7 +42,10 @@ let host = null;
 /** @type {number[]} */
 let sent = [];
 const board = new Board(readFileSync(options.image), readFlash(flash), {
-  sent: (byte) => void sent.push(byte),
+  sent: (byte) => {
+    sent.push(byte);
+    monitor.sent();
+  },
   moved: (outputs, nanos) => monitor.moved(outputs, nanos),
   // One write, in place, before the firmware goes on: what it then says is stored outlives this process.
   stored: (offset, bytes) => void writeSync(flash, bytes, 0, bytes.length, offset),
@@ -103,6 +106,7 @@ serve(options.serial, (socket) => {
   socket.setNoDelay(true);
   socket.on("data", (bytes) => {
     catchUp();
+    monitor.fed(bytes.length);
     board.feed(bytes);
     if (board.backlog >= LINE) socket.pause();
     turn();

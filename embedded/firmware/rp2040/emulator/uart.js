@@ -47,13 +47,16 @@ export class Uart extends BasePeripheral {
   #departure;
   #silence;
   #sent;
+  #speed;
 
   /**
    * @param {import('rp2040js').RP2040} chip
    * @param {(byte: number) => void} sent a byte has left the board
+   * @param {() => number | null} speed bits a second, where the divider is not to say it
    */
-  constructor(chip, sent) {
+  constructor(chip, sent, speed = () => null) {
     super(chip, "UART0");
+    this.#speed = speed;
     this.#sent = sent;
     this.#arrival = chip.clock.createAlarm(() => this.#arrive());
     this.#departure = chip.clock.createAlarm(() => this.#leave());
@@ -85,7 +88,7 @@ export class Uart extends BasePeripheral {
   /** Nanoseconds that a character takes. Before the speed is set it is lost at that of the usual 115,200. */
   #character() {
     const divider = this.#get(0x24) + this.#get(0x28) / 64;
-    const baud = divider === 0 ? 115_200 : this.rp2040.clkPeri / (16 * divider);
+    const baud = this.#speed() ?? (divider === 0 ? 115_200 : this.rp2040.clkPeri / (16 * divider));
     return (BITS * 1e9) / baud;
   }
 
