@@ -28,9 +28,7 @@ fn a_lease_outlives_its_leader_and_nobody_else_gets_it_meanwhile() {
     sleep(Duration::from_secs(7));
     cluster[leader].signal("CONT");
     let refused = Held::begin(hold_long(&url, &["--wait", "0s"], "echo no")).end();
-    if refused.status != 121 {
-        panic!("{refused:?}, and the first: {:?}", a.end());
-    }
+    assert_eq!((refused.status, refused.out.as_str()), (121, ""), "{refused:?}");
     let leader = cluster.iter().position(Server::leads).unwrap();
     cluster[leader].kill();
     let a = a.end();

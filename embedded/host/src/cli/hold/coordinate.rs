@@ -1,5 +1,10 @@
 //! Which lock service, and which gates.
 
+#![cfg_attr(
+    not(all(feature = "etcd", feature = "postgres", feature = "redis")),
+    allow(dead_code, clippy::unused_async, reason = "a service that was left out is named, and leads nowhere")
+)]
+
 use super::super::output::Failure;
 use fencegate::{Duration, HolderId};
 use fencegate_host::coordinator::gate::{GateChannel, GateLease};
@@ -23,10 +28,6 @@ pub(in crate::cli) enum Service {
 
 /// Where a lock is, and what it is called there.
 #[derive(Debug)]
-#[cfg_attr(
-    not(any(feature = "etcd", feature = "postgres", feature = "redis")),
-    expect(dead_code, reason = "there is nowhere to go")
-)]
 pub(in crate::cli) struct Place {
     url: String,
     lock: String,
