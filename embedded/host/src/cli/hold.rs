@@ -41,7 +41,7 @@ const HELP: &str = "Coordinators:
   gate:tcp://HOST:PORT, gate:/dev/ttyACM0 a gate's channel that is its own authority (--lock is its number, --key-file)
 
 The command's environment: FENCEGATE_TOKEN, FENCEGATE_EPOCH, FENCEGATE_HOLDER, and FENCEGATE_DEADLINE, the end of the window \
-as it was when the command began, in microseconds of the boot-time clock (renewals move it later). With --progress also \
+as it was when the command began, in microseconds of the boot-time clock (renewals move it later; `gate drive --deadline ${FENCEGATE_DEADLINE}us` takes it). With --progress also \
 NOTIFY_SOCKET and WATCHDOG_USEC, as systemd has them: the command sends WATCHDOG=1 as it gets on.
 
 When cancellation trips the command gets SIGTERM (or the signal that this process got); --kill-before the window's end it is \
