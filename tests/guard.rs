@@ -139,7 +139,7 @@ impl Guarded for Mysql<'_> {
     }
 }
 
-/// `MySQL`'s guard, by the server that Debian has of that kind.
+/// MySQL's guard, by the server that Debian has of that kind.
 #[test]
 fn mariadb_runs_the_guard_of_mysql() {
     let server = Server::mariadb();

@@ -1,5 +1,7 @@
 //! `fencegate hold` on real lock services: the story, and what is to be said of a command under a lease.
 
+#[path = "hold/cluster.rs"]
+mod cluster;
 #[path = "hold/worker.rs"]
 mod worker;
 
@@ -58,6 +60,10 @@ fn postgresql_hands_out_one_lease_at_a_time() {
     hands_out_one_lease_at_a_time(&postgres_url(&server), &[]);
     let said = Said::by(&mut server.psql(&["-c", "SELECT count(*) FROM fencegate_lease WHERE ends > now()"]));
     assert_eq!(said.out, "0\n", "nothing is left: {said:?}");
+    let said =
+        Said::by(&mut server.psql(&["-c", "UPDATE fencegate_lease SET epoch = epoch + 1 WHERE lock = 'press-7'"]));
+    assert_eq!(said.status, 0, "{said:?}");
+    assert_eq!(Held::begin(hold(&postgres_url(&server), "a", &[], "echo $FENCEGATE_EPOCH")).end().out, "1\n");
     let nowhere = postgres_url(&server).replace("/postgres", "/nowhere");
     let said = Held::begin(hold(&nowhere, "a", &[], "echo no")).end();
     assert_eq!((said.status, said.out.as_str()), (2, ""));
@@ -69,9 +75,17 @@ fn redis_hands_out_one_lease_at_a_time_for_what_that_is_worth() {
     let server = Server::redis();
     let url = format!("redis://127.0.0.1:{}", server.port);
     hands_out_one_lease_at_a_time(&url, &[]);
-    // A primary that comes back without its data: the token begins anew. That is why it protects no gate.
+    // A primary is lost before its replica has heard of the lock, as everybody knows: two holders, and the token begins anew.
+    let folder = tempfile::tempdir().unwrap();
+    let up = folder.path().join("up");
+    let first = Held::begin(hold(&url, "a", &[], &format!("echo $FENCEGATE_TOKEN > {}; sleep 60", up.display())));
+    let token = appears(&up);
     assert_eq!(Said::by(Command::new("redis-cli").args(["-p", &server.port.to_string(), "FLUSHALL"])).status, 0);
-    assert_eq!(Held::begin(hold(&url, "a", &[], "echo $FENCEGATE_TOKEN")).end().out, "1\n");
+    let second = Held::begin(hold(&url, "b", &[], "echo $FENCEGATE_TOKEN")).end();
+    assert_eq!((second.out.as_str(), token.as_str()), ("1\n", "4"), "that is why it protects no gate");
+    let first = first.end();
+    assert_eq!(first.status, 122, "it finds out at its next renewal: {first:?}");
+    assert!(first.err.contains("the coordinator refused to renew"), "{first:?}");
 }
 
 /// A is frozen past its TTL, whole as it is; B takes over; A is let go on, and its late commands come.

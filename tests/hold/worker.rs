@@ -1,7 +1,5 @@
 //! A command under a lease, and what it leaves to be looked at.
 
-#![allow(dead_code, reason = "each of the tests that share this uses a part of it")]
-
 use fencegate_host::clock;
 use fencegate_tests::{Said, Server, fencegate};
 use std::fs;

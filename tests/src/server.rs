@@ -184,7 +184,7 @@ impl Server {
         server
     }
 
-    /// `MariaDB`, with the user `root` without a password, and the database `test`.
+    /// MariaDB, with the user `root` without a password, and the database `test`.
     ///
     /// # Panics
     /// Where it does not start.

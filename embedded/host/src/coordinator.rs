@@ -98,7 +98,8 @@ pub trait Coordinator: Send + Sync {
         Box::pin(std::future::pending())
     }
 
-    /// An answer is overdue: the next call should not trust the connection that the last one used.
+    /// An answer is overdue, or was an error: the next call should use another connection, and another server if there is
+    /// one.
     fn suspect(&self) {}
 }
 

@@ -41,7 +41,7 @@ const HELP: &str = "Coordinators:
   gate:tcp://HOST:PORT, gate:/dev/ttyACM0 a gate's channel that is its own authority (--lock is its number, --key-file)
 
 The command's environment: FENCEGATE_TOKEN, FENCEGATE_EPOCH, FENCEGATE_HOLDER, and FENCEGATE_DEADLINE, the end of the window \
-as it was when the command began, in microseconds of the boot-time clock (renewals move it later). With --progress also \
+as it was when the command began, in microseconds of the boot-time clock (renewals move it later; `gate drive --deadline ${FENCEGATE_DEADLINE}us` takes it). With --progress also \
 NOTIFY_SOCKET and WATCHDOG_USEC, as systemd has them: the command sends WATCHDOG=1 as it gets on.
 
 When cancellation trips the command gets SIGTERM (or the signal that this process got); --kill-before the window's end it is \
@@ -76,6 +76,9 @@ pub(crate) struct Args {
     /// The worst round trip of an acquire or renew call
     #[arg(long, value_name = DURATION, value_parser = units::spends, default_value = "100ms")]
     rtt: Duration,
+    /// Heartbeats per TTL, at least 2; with 3 the first missing answer cancels, with 10 two may be missing (see `plan`)
+    #[arg(long, value_name = "N", value_parser = units::parse_count, default_value = "3")]
+    attempts: u64,
     /// By how much a wall clock that times the lease may be stepped (postgres)
     #[arg(long, value_name = DURATION, value_parser = units::spends, default_value = "0s")]
     clock_offset: Duration,
@@ -140,7 +143,7 @@ impl Args {
     }
 
     fn plan(&self) -> Result<PlanInput, Failure> {
-        let mut plan = Plan::for_ttl(self.ttl).round_trip(self.rtt).work(self.kill_before);
+        let mut plan = Plan::for_ttl(self.ttl).round_trip(self.rtt).attempts(self.attempts).work(self.kill_before);
         plan.drift = self.drift.iter().fold(Drift::ZERO, |sum, clock| sum + *clock);
         plan.clock_offset = self.clock_offset;
         match plan.build() {

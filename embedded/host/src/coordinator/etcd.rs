@@ -16,6 +16,7 @@ use etcd_client::{
 };
 use fencegate::{Duration, Epoch, HolderId, Stamp, Token};
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// How often a connection shows that it is alive, and how long it may take to: a server that is cut off is found out.
@@ -24,7 +25,10 @@ const ALIVE: (std::time::Duration, std::time::Duration) =
 
 /// One lock at an etcd cluster.
 pub struct Etcd {
-    client: Client,
+    /// One for each endpoint, and not one that spreads its calls: of those a third would go to a frozen member of three.
+    clients: Vec<Client>,
+    /// The one that answered last, as a number that only grows.
+    preferred: AtomicUsize,
     name: String,
     holder: HolderId,
     /// etcd's lease under each token that was granted here.
@@ -49,12 +53,26 @@ impl Etcd {
         name: &str,
         holder: HolderId,
     ) -> Result<Self, CoordinatorError> {
-        let mut options = ConnectOptions::new().with_keep_alive(ALIVE.0, ALIVE.1).with_connect_timeout(ALIVE.1);
+        // A member that has lost its leader is to say so, and not to wait for one.
+        let mut options = ConnectOptions::new().with_require_leader(true);
+        options = options.with_keep_alive(ALIVE.0, ALIVE.1).with_connect_timeout(ALIVE.1);
         if let Some((user, password)) = user {
             options = options.with_user(user, password);
         }
-        let client = Client::connect(endpoints, Some(options)).await.map_err(said)?;
-        Ok(Self { client, name: name.to_owned(), holder, leases: Mutex::default() })
+        let mut clients = Vec::new();
+        for endpoint in endpoints {
+            clients.push(Client::connect([endpoint], Some(options.clone())).await.map_err(said)?);
+        }
+        if clients.is_empty() {
+            return Err(CoordinatorError::Unfit("etcd: no endpoint".to_owned()));
+        }
+        let (preferred, leases) = (AtomicUsize::new(0), Mutex::default());
+        Ok(Self { clients, preferred, name: name.to_owned(), holder, leases })
+    }
+
+    fn client(&self) -> Result<Client, CoordinatorError> {
+        let turn = self.preferred.load(Ordering::Relaxed) % self.clients.len().max(1);
+        self.clients.get(turn).cloned().ok_or_else(|| CoordinatorError::Unfit("etcd: no endpoint".to_owned()))
     }
 
     fn leases(&self) -> std::sync::MutexGuard<'_, BTreeMap<Token, i64>> {
@@ -68,7 +86,7 @@ impl Etcd {
 
     async fn grant(&self, ttl: Duration) -> Result<Acquired, CoordinatorError> {
         let seconds = whole_seconds(ttl)?;
-        let mut client = self.client.clone();
+        let mut client = self.client()?;
         let lease = client.lease_grant(seconds, None).await.map_err(said)?;
         let put = PutOptions::new().with_lease(lease.id());
         let make = [
@@ -111,7 +129,7 @@ impl Etcd {
 
     async fn keep_alive(&self, stamp: Stamp) -> Result<Renewed, CoordinatorError> {
         let Some(lease) = self.leases().get(&stamp.token).copied() else { return Ok(Renewed::Gone) };
-        let mut client = self.client.clone();
+        let mut client = self.client()?;
         match client.lease_keep_alive(lease).await {
             Ok(_stream) => {}
             Err(Error::LeaseKeepAliveError(_)) => return Ok(Renewed::Gone),
@@ -122,7 +140,7 @@ impl Etcd {
     }
 
     async fn delete(&self, stamp: Stamp) -> Result<(), CoordinatorError> {
-        let mut client = self.client.clone();
+        let mut client = self.client()?;
         let delete = [TxnOp::delete(self.name.as_str(), None)];
         client.txn(Txn::new().when([self.created(revision(stamp))]).and_then(delete)).await.map_err(said)?;
         let lease = self.leases().remove(&stamp.token);
@@ -133,7 +151,7 @@ impl Etcd {
     }
 
     async fn wait(&self, stamp: Option<Stamp>) -> Result<(), CoordinatorError> {
-        let mut client = self.client.clone();
+        let mut client = self.client()?;
         let now = client.get(self.name.as_str(), Some(GetOptions::new())).await.map_err(said)?;
         let key = now.kvs().first();
         let over = match (stamp, key) {
@@ -170,6 +188,11 @@ impl Coordinator for Etcd {
 
     fn changed(&self, stamp: Option<Stamp>) -> Call<'_, ()> {
         Box::pin(self.wait(stamp))
+    }
+
+    /// The next endpoint's turn.
+    fn suspect(&self) {
+        self.preferred.fetch_add(1, Ordering::Relaxed); // it wraps, at worst to the same one again
     }
 }
 

@@ -12,7 +12,8 @@ use fencegate::{Duration, Epoch, HolderId, Stamp, Token};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::Mutex;
-use tokio_postgres::{Client, Config, NoTls, error::SqlState};
+use tokio_postgres::types::FromSql;
+use tokio_postgres::{Client, Config, NoTls, Row, error::SqlState};
 
 /// Several may do it at once, hence the lock; and who may not create may still use.
 const TABLE: &str = "DO $$ BEGIN
@@ -82,7 +83,7 @@ impl Postgres {
         let us = i64::try_from(ttl.as_micros()).unwrap_or(i64::MAX);
         let (client, holder) = (self.client().await?, self.holder.to_string());
         if let Some(row) = client.query_opt(ACQUIRE, &[&self.name, &holder, &us]).await.map_err(unanswered)? {
-            let (token, epoch): (i64, i64) = (row.get(0), row.get(1));
+            let (token, epoch): (i64, i64) = (cell(&row, 0)?, cell(&row, 1)?);
             let token = u64::try_from(token).ok().and_then(Token::new);
             let token = token.ok_or_else(|| CoordinatorError::Unfit("the sequence gave no token".to_owned()))?;
             let epoch = u32::try_from(epoch).map(Epoch);
@@ -92,7 +93,7 @@ impl Postgres {
         let Some(row) = client.query_opt(LEFT, &[&self.name]).await.map_err(unanswered)? else {
             return Ok(Acquired::Held { wait: None });
         };
-        let (left, by, token): (i64, String, i64) = (row.get(0), row.get(1), row.get(2));
+        let (left, by, token): (i64, String, i64) = (cell(&row, 0)?, cell(&row, 1)?, cell(&row, 2)?);
         if by == holder {
             // The answer to an earlier acquire of this very instance was lost, and nobody knows since when its lease runs.
             client.execute(RELEASE, &[&self.name, &holder, &token]).await.map_err(unanswered)?;
@@ -135,6 +136,11 @@ impl Coordinator for Postgres {
     fn suspect(&self) {
         self.suspect.store(true, Ordering::Relaxed);
     }
+}
+
+/// A cell of a row of ours; somebody else's table of that name may have others.
+fn cell<T: for<'a> FromSql<'a>>(row: &Row, n: usize) -> Result<T, CoordinatorError> {
+    row.try_get(n).map_err(|error| CoordinatorError::Unfit(said(&error)))
 }
 
 /// An error with what lies beneath it: alone it says as little as "db error".

@@ -208,7 +208,7 @@ impl<K: Clock> Drive<K> {
         let silent = self.silent.is_some_and(|since| has_passed(self.schedule.ttl(), since));
         let waited = self.patience.is_some_and(|patience| has_passed(patience, self.began));
         match &self.error {
-            Some(why) if silent || waited => self.stop(NotHeld::NoAnswer(why.clone())),
+            Some(why) if silent => self.stop(NotHeld::NoAnswer(why.clone())),
             None if silent => self.stop(NotHeld::NoAnswer("nothing was heard".to_owned())),
             None if waited => self.stop(NotHeld::HeldByAnother),
             _ => {}
@@ -231,10 +231,7 @@ impl<K: Clock> Drive<K> {
             Event::Acquired(request, Err(error)) | Event::Renewed(request, Err(error)) => {
                 self.unanswered(now, request, error);
             }
-            Event::Late(request) => {
-                self.coordinator.suspect();
-                self.unanswered(now, request, overdue());
-            }
+            Event::Late(request) => self.unanswered(now, request, overdue()),
             Event::Released(stamp, Ok(())) => {
                 self.shared.holder().released(now, stamp);
                 self.released = true;
@@ -297,6 +294,7 @@ impl<K: Clock> Drive<K> {
 
     fn unanswered(&mut self, now: Instant, request: Request, error: CoordinatorError) {
         self.shared.holder().lost(now, request, random());
+        self.coordinator.suspect();
         self.report(Report::NoAnswer(error.to_string()));
         match error {
             CoordinatorError::Unfit(why) if self.shared.holder().stamp().is_none() => self.stop(NotHeld::Unfit(why)),

@@ -1,5 +1,7 @@
 //! The runner against a coordinator that does as a script says, in tokio's paused time.
 
+mod fleet;
+
 use super::*;
 use crate::coordinator::{Acquired, Call, Grant, RaiseError, Renewed, Resource};
 use fencegate::{Drift, Plan, Token};

@@ -1,5 +1,10 @@
 //! Which lock service, and which gates.
 
+#![cfg_attr(
+    not(all(feature = "etcd", feature = "postgres", feature = "redis")),
+    allow(dead_code, clippy::unused_async, reason = "a service that was left out is named, and leads nowhere")
+)]
+
 use super::super::output::Failure;
 use fencegate::{Duration, HolderId};
 use fencegate_host::coordinator::gate::{GateChannel, GateLease};
@@ -68,9 +73,18 @@ impl Service {
         key_file: Option<&Path>,
     ) -> Result<Arc<dyn Coordinator>, Failure> {
         let opened = match self {
+            #[cfg(feature = "etcd")]
             Self::Etcd(place) => etcd(&place, id).await,
+            #[cfg(not(feature = "etcd"))]
+            Self::Etcd(_) => left_out("etcd"),
+            #[cfg(feature = "postgres")]
             Self::Postgres(place) => postgres(&place, id),
+            #[cfg(not(feature = "postgres"))]
+            Self::Postgres(_) => left_out("postgres"),
+            #[cfg(feature = "redis")]
             Self::Redis(place) => redis(&place, id),
+            #[cfg(not(feature = "redis"))]
+            Self::Redis(_) => left_out("redis"),
             Self::Gate(port, channel) => {
                 let credential = keys(key_file)?.credential(Role::Holder(id));
                 Ok(Arc::new(GateLease(GateChannel::new(port, credential, channel, GATE))) as Arc<dyn Coordinator>)
@@ -108,21 +122,6 @@ fn postgres(place: &Place, id: HolderId) -> Opened {
 #[cfg(feature = "redis")]
 fn redis(place: &Place, id: HolderId) -> Opened {
     Ok(Arc::new(fencegate_host::coordinator::redis::Redis::new(&place.url, &place.lock, id)?))
-}
-
-#[cfg(not(feature = "etcd"))]
-async fn etcd(_: &Place, _: HolderId) -> Opened {
-    left_out("etcd")
-}
-
-#[cfg(not(feature = "postgres"))]
-fn postgres(_: &Place, _: HolderId) -> Opened {
-    left_out("postgres")
-}
-
-#[cfg(not(feature = "redis"))]
-fn redis(_: &Place, _: HolderId) -> Opened {
-    left_out("redis")
 }
 
 #[cfg(not(all(feature = "etcd", feature = "postgres", feature = "redis")))]
