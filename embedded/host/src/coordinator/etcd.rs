@@ -9,7 +9,7 @@
 //! touches a window, which counts from our own requests. A renewal is a keep-alive *and* a look at the key: a lease may
 //! outlive a key that somebody has deleted.
 
-use super::{Acquired, Call, Coordinator, CoordinatorError, Grant, Renewed};
+use super::{Acquired, Asked, Call, Coordinator, CoordinatorError, Grant, Renewed};
 use etcd_client::{
     Client, Compare, CompareOp, ConnectOptions, Error, EventType, GetOptions, KeyValue, PutOptions, Txn, TxnOp,
     TxnOpResponse, WatchOptions,
@@ -31,6 +31,7 @@ pub struct Etcd {
     preferred: AtomicUsize,
     name: String,
     holder: HolderId,
+    asked: Asked,
     /// etcd's lease under each token that was granted here.
     leases: Mutex<BTreeMap<Token, i64>>,
 }
@@ -66,8 +67,8 @@ impl Etcd {
         if clients.is_empty() {
             return Err(CoordinatorError::Unfit("etcd: no endpoint".to_owned()));
         }
-        let (preferred, leases) = (AtomicUsize::new(0), Mutex::default());
-        Ok(Self { clients, preferred, name: name.to_owned(), holder, leases })
+        let (preferred, asked, leases) = (AtomicUsize::new(0), Asked::default(), Mutex::default());
+        Ok(Self { clients, preferred, name: name.to_owned(), holder, asked, leases })
     }
 
     fn client(&self) -> Result<Client, CoordinatorError> {
@@ -86,6 +87,7 @@ impl Etcd {
 
     async fn grant(&self, ttl: Duration) -> Result<Acquired, CoordinatorError> {
         let seconds = whole_seconds(ttl)?;
+        let asking = self.asked.begin();
         let mut client = self.client()?;
         let lease = client.lease_grant(seconds, None).await.map_err(said)?;
         let put = PutOptions::new().with_lease(lease.id());
@@ -107,6 +109,7 @@ impl Etcd {
             let token = u64::try_from(revision).ok().and_then(Token::new);
             let token = token.ok_or_else(|| CoordinatorError::Unfit("etcd gave no revision".to_owned()))?;
             self.leases().insert(token, lease.id());
+            asking.grant(token);
             let granted = u64::try_from(lease.ttl()).ok().and_then(|s| s.checked_mul(1_000_000));
             return Ok(Acquired::Granted(Grant { token, epoch, ttl: granted.map(Duration::from_micros) }));
         }
@@ -115,7 +118,10 @@ impl Etcd {
         match found {
             // The answer to an earlier acquire of this very instance was lost. Its lease is not taken over, since nobody
             // knows since when it runs: it is deleted, and the next try is granted a token of its own.
-            Some(kv) if kv.value() == self.holder.to_string().as_bytes() => {
+            Some(kv)
+                if kv.value() == self.holder.to_string().as_bytes()
+                    && u64::try_from(kv.create_revision()).is_ok_and(|token| asking.may_undo(token)) =>
+            {
                 let delete = [TxnOp::delete(self.name.as_str(), None)];
                 client
                     .txn(Txn::new().when([self.created(kv.create_revision())]).and_then(delete))

@@ -7,7 +7,7 @@
 //! The row's end is on the wall clock of the database's machine. That clock must be slewed, not stepped; by how much it may
 //! be stepped all the same belongs into `clock_offset` of the plan. Table and sequence are made where they are not there.
 
-use super::{Acquired, Call, Coordinator, CoordinatorError, Grant, Renewed};
+use super::{Acquired, Asked, Call, Coordinator, CoordinatorError, Grant, Renewed};
 use fencegate::{Duration, Epoch, HolderId, Stamp, Token};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -47,6 +47,7 @@ pub struct Postgres {
     config: Config,
     name: String,
     holder: HolderId,
+    asked: Asked,
     client: Mutex<Option<Arc<Client>>>,
     suspect: AtomicBool,
 }
@@ -60,7 +61,8 @@ impl Postgres {
     /// Where the address is none.
     pub fn new(url: &str, name: &str, holder: HolderId) -> Result<Self, CoordinatorError> {
         let config = url.parse::<Config>().map_err(|error| CoordinatorError::Unfit(said(&error)))?;
-        Ok(Self { config, name: name.to_owned(), holder, client: Mutex::new(None), suspect: AtomicBool::new(false) })
+        let (client, suspect) = (Mutex::new(None), AtomicBool::new(false));
+        Ok(Self { config, name: name.to_owned(), holder, asked: Asked::default(), client, suspect })
     }
 
     async fn client(&self) -> Result<Arc<Client>, CoordinatorError> {
@@ -81,6 +83,7 @@ impl Postgres {
 
     async fn grant(&self, ttl: Duration) -> Result<Acquired, CoordinatorError> {
         let us = i64::try_from(ttl.as_micros()).unwrap_or(i64::MAX);
+        let asking = self.asked.begin();
         let (client, holder) = (self.client().await?, self.holder.to_string());
         if let Some(row) = client.query_opt(ACQUIRE, &[&self.name, &holder, &us]).await.map_err(unanswered)? {
             let (token, epoch): (i64, i64) = (cell(&row, 0)?, cell(&row, 1)?);
@@ -88,13 +91,14 @@ impl Postgres {
             let token = token.ok_or_else(|| CoordinatorError::Unfit("the sequence gave no token".to_owned()))?;
             let epoch = u32::try_from(epoch).map(Epoch);
             let epoch = epoch.map_err(|_| CoordinatorError::Unfit("epoch: not a number of 32 bits".to_owned()))?;
+            asking.grant(token);
             return Ok(Acquired::Granted(Grant { token, epoch, ttl: Some(ttl) }));
         }
         let Some(row) = client.query_opt(LEFT, &[&self.name]).await.map_err(unanswered)? else {
             return Ok(Acquired::Held { wait: None });
         };
         let (left, by, token): (i64, String, i64) = (cell(&row, 0)?, cell(&row, 1)?, cell(&row, 2)?);
-        if by == holder {
+        if by == holder && u64::try_from(token).is_ok_and(|token| asking.may_undo(token)) {
             // The answer to an earlier acquire of this very instance was lost, and nobody knows since when its lease runs.
             client.execute(RELEASE, &[&self.name, &holder, &token]).await.map_err(unanswered)?;
             let why = "an earlier acquire had been granted unheard; it was undone";

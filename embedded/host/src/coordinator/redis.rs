@@ -8,7 +8,7 @@
 //! Keys: `NAME` has the holder and the token, `{NAME}:token` the count, `{NAME}:epoch` the operator's epoch. TTLs are whole
 //! milliseconds.
 
-use super::{Acquired, Call, Coordinator, CoordinatorError, Grant, Renewed};
+use super::{Acquired, Asked, Call, Coordinator, CoordinatorError, Grant, Renewed};
 use ::redis::aio::MultiplexedConnection;
 use ::redis::{Client, ErrorKind, RedisError, Script, ServerErrorKind};
 use fencegate::{Duration, Epoch, HolderId, Stamp, Token};
@@ -19,9 +19,8 @@ use tokio::sync::Mutex;
 const ACQUIRE: &str = "
 local left = redis.call('PTTL', KEYS[1])
 if left ~= -2 then
-    local mine = string.sub(redis.call('GET', KEYS[1]), 1, #ARGV[1] + 1) == ARGV[1] .. ':'
-    if not mine then return {0, left, 0} end
-    redis.call('DEL', KEYS[1])
+    local mine = string.match(redis.call('GET', KEYS[1]), '^(.*):[0-9]*$') == ARGV[1]
+    return {mine and 2 or 0, left, tonumber(string.match(redis.call('GET', KEYS[1]), ':([0-9]*)$') or '0')}
 end
 local token = redis.call('INCR', KEYS[2])
 redis.call('SET', KEYS[1], ARGV[1] .. ':' .. token, 'NX', 'PX', ARGV[2])
@@ -40,6 +39,7 @@ pub struct Redis {
     client: Client,
     keys: [String; 3],
     holder: HolderId,
+    asked: Asked,
     connection: Mutex<Option<MultiplexedConnection>>,
     suspect: Arc<AtomicBool>,
 }
@@ -59,7 +59,8 @@ impl Redis {
     pub fn new(url: &str, name: &str, holder: HolderId) -> Result<Self, CoordinatorError> {
         let client = Client::open(url).map_err(|error| CoordinatorError::Unfit(format!("Redis: {error}")))?;
         let keys = [name.to_owned(), format!("{{{name}}}:token"), format!("{{{name}}}:epoch")];
-        Ok(Self { client, keys, holder, connection: Mutex::new(None), suspect: Arc::default() })
+        let (connection, suspect) = (Mutex::new(None), Arc::default());
+        Ok(Self { client, keys, holder, asked: Asked::default(), connection, suspect })
     }
 
     async fn connection(&self) -> Result<MultiplexedConnection, CoordinatorError> {
@@ -92,6 +93,7 @@ impl Redis {
     }
 
     async fn grant(&self, ttl: Duration) -> Result<Acquired, CoordinatorError> {
+        let asking = self.asked.begin();
         let mut connection = self.connection().await?;
         let script = Script::new(ACQUIRE);
         let mut call = script.prepare_invoke();
@@ -100,7 +102,14 @@ impl Redis {
         let (granted, n, epoch): (u8, i64, i64) =
             call.invoke_async(&mut connection).await.map_err(|error| self.said(&error))?;
         let n = u64::try_from(n).ok();
-        if granted == 0 {
+        if granted != 1 {
+            // Ours by an acquire whose answer was lost: nobody knows since when it runs.
+            let ours = u64::try_from(epoch).ok().filter(|token| granted == 2 && asking.may_undo(*token));
+            if let Some(token) = ours.and_then(Token::new) {
+                self.compare(RELEASE, Stamp { epoch: Epoch(0), token, holder: self.holder }, None).await?;
+                let why = "an earlier acquire had been granted unheard; it was undone";
+                return Err(CoordinatorError::NoAnswer(why.to_owned()));
+            }
             let wait = n.and_then(|ms| ms.checked_mul(1_000)).map(Duration::from_micros);
             return Ok(Acquired::Held { wait });
         }
@@ -108,6 +117,7 @@ impl Redis {
         let token = token.ok_or_else(|| CoordinatorError::Unfit("Redis: the count gave no token".to_owned()))?;
         let epoch = u32::try_from(epoch).map(Epoch);
         let epoch = epoch.map_err(|_| CoordinatorError::Unfit("epoch: not a number of 32 bits".to_owned()))?;
+        asking.grant(token);
         Ok(Acquired::Granted(Grant { token, epoch, ttl: Some(ttl) }))
     }
 
