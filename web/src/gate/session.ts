@@ -82,6 +82,8 @@ export class Session {
   #hosts = new Set<Host>();
   #holders: Record<Name, Holder> | undefined;
   #operator: Host | undefined;
+  /** Who makes a gate of the blank board. */
+  #blank: Host | undefined;
   #provisioned = false;
   #lease: { holder: Name; token: number; ends: number } | undefined;
   #outputs = 1;
@@ -112,9 +114,12 @@ export class Session {
     this.#board.boot();
     const operator = this.#operator as Host;
     if (!this.#provisioned) {
-      const blank = this.#host();
+      if (this.#blank) this.#forget(this.#blank);
+      const blank = (this.#blank = this.#host());
       const outcome = await blank.provision(this.#keys as Keys, FIRST_ANSWER);
+      if (life !== this.#life || this.#closed) return;
       this.#forget(blank);
+      this.#blank = undefined;
       // Without an answer it may have been cut right after it became a gate.
       if (outcome.kind === "provisioned" || outcome.kind === "failed") this.#provisioned = true;
     }
@@ -132,7 +137,7 @@ export class Session {
   async connect(keys: () => Keys): Promise<void> {
     await init();
     const read = keys();
-    const life = ++this.#life;
+    let life = -1;
     const line = await connect(
       (bytes) => this.#heard(bytes),
       (why) => life === this.#life && this.#failed(`The line is gone: ${why}.`),
@@ -140,6 +145,7 @@ export class Session {
     if (this.#closed) return line.close();
     this.#begin(read, "serial");
     this.#line = line;
+    life = ++this.#life;
     this.#set({ power: "booting" });
     this.#tell("Asking the gate who it is.");
     const operator = this.#operator as Host;
@@ -173,7 +179,7 @@ export class Session {
     this.#tell(
       channel.fence.holder === null
         ? `The gate is ready: boot ${status.boots}, and nobody has raised its fence.`
-        : `The gate is ready: boot ${status.boots}, and its fence stands at ${channel.fence.token}, of ${channel.fence.holder.toUpperCase()}.`,
+        : `The gate is ready: boot ${status.boots}, and its fence still stands at ${channel.fence.token}, of ${channel.fence.holder.toUpperCase()}.`,
       channel.fence.holder === null ? "" : "good",
     );
     return status.channels;
@@ -215,7 +221,7 @@ export class Session {
   }
 
   #outcome(name: Name, holder: Holder, outcome: Outcome, late = false): void {
-    if (this.#closed) return;
+    if (this.#closed || this.#holders?.[name] !== holder) return;
     const { doing, token } = holder.state;
     const mine = this.#lease?.holder === name && this.#lease.token === token;
     switch (outcome.kind) {
@@ -226,7 +232,8 @@ export class Session {
           return this.#tell(`${name} woke, and its lease had run out.`);
         }
         this.#put(name, { doing: "drives", token });
-        if (doing !== "drives") this.#tell(`${name} holds token ${token}, and output 0 is driven.`, "good");
+        // One that was not heard for a while goes on, and says nothing of it.
+        if (doing === "waits" || doing === "frozen") this.#tell(`${name} holds token ${token}, and output 0 is driven.`, "good");
         break;
       case "refused": {
         if (outcome.by) this.#fence(outcome.by);
@@ -291,9 +298,8 @@ export class Session {
     this.#set({ playing: true });
     try {
       for (const name of ["A", "B"] as const) {
-        const { doing } = this.state.holders[name];
-        if (doing === "frozen") await this.wake(name);
-        if (["drives", "unheard", "frozen"].includes(doing)) await this.release(name);
+        if (this.state.holders[name].doing === "frozen") await this.wake(name);
+        if (["drives", "unheard"].includes(this.state.holders[name].doing)) await this.release(name);
         going();
       }
       await this.take("A");
@@ -347,7 +353,7 @@ export class Session {
     this.#decoders?.towards.free();
     this.#decoders?.from.free();
     this.#keys?.free();
-    this.#line = this.#board = this.#decoders = this.#keys = this.#lease = undefined;
+    this.#line = this.#board = this.#decoders = this.#keys = this.#lease = this.#blank = undefined;
     this.#provisioned = false;
   }
 
@@ -415,7 +421,12 @@ export class Session {
     if (this.#closed) return;
     this.#life += 1;
     this.stop();
-    this.#set({ power: "failed" });
+    for (const name of ["A", "B"] as const) {
+      clearTimeout(this.#holders?.[name].loop);
+      if (this.state.holders[name].token !== null) this.#put(name, { ...this.state.holders[name], doing: "over" });
+    }
+    this.#lease = undefined;
+    this.#set({ power: "failed", pace: null });
     this.#tell(words, "bad");
   }
 

@@ -45,11 +45,8 @@ export function GateView() {
   }, []);
   useEffect(() => say(state.told.words), [state.told]);
   return (
-    <div class="layout">
-      <div class="settings">
-        <Power gate={gate} state={state} />
-        <Serial gate={gate} state={state} />
-      </div>
+    <div class="layout gate">
+      <Power gate={gate} state={state} />
       <div class="results">
         <section class={`answer story ${state.told.cls === "bad" ? "breaks" : "holds"}`} aria-labelledby="gate-title">
           <div>
@@ -83,6 +80,7 @@ export function GateView() {
           </ol>
         </section>
       </div>
+      <Serial gate={gate} state={state} />
     </div>
   );
 }
