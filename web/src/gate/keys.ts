@@ -18,10 +18,7 @@ export const fresh = (): Keys => new Keys(random(8), 0, random64(), random(32), 
 export function read(text: string): Keys {
   let file: Record<string, unknown>;
   try {
-    // An instance has 64 bits: it is read from its digits, since a number would round it.
-    const whole = (key: string, value: unknown, context?: { source?: string }) =>
-      key === "instance" ? BigInt(context?.source ?? (value as number)) : value;
-    file = JSON.parse(text, whole as (key: string, value: unknown) => unknown);
+    file = JSON.parse(text) as Record<string, unknown>;
   } catch {
     throw new Error("that is no key file: it is no JSON");
   }
@@ -37,8 +34,10 @@ export function read(text: string): Keys {
     return Uint8Array.from({ length }, (_, n) => parseInt(hex.slice(2 * n, 2 * n + 2), 16));
   };
   const id = file.key_id ?? 0;
-  if (typeof id !== "number" || !Number.isInteger(id) || id < 0 || id > 255 || typeof file.instance !== "bigint") {
+  // An instance has 64 bits: it is read from its digits, since the number that JSON makes of it is rounded.
+  const instance = BigInt(/"instance"\s*:\s*(\d{1,20})\s*[,}]/.exec(text)?.[1] ?? -1);
+  if (typeof id !== "number" || !Number.isInteger(id) || id < 0 || id > 255 || instance < 0n || instance >= 1n << 64n) {
     throw new Error("the operator's key file is needed: this one has not all of the keys");
   }
-  return new Keys(bytes("gate", 8), id, file.instance, bytes("root", 32), bytes("operator", 32));
+  return new Keys(bytes("gate", 8), id, instance, bytes("root", 32), bytes("operator", 32));
 }
