@@ -4,6 +4,9 @@
 
 const CACHE = `fencegate-${"VERSION"}`;
 const FILES = ["FILES"];
+// What a view brings along that not everybody opens: it is kept once that has been open. Its files' names follow from what
+// is in them, so that none of another build can be among them.
+const LATER = ["LATER"];
 
 addEventListener("install", (event) => {
   // Past the browser's own cache: what it has of an address may be another build's.
@@ -17,9 +20,16 @@ addEventListener("activate", (event) => {
   event.waitUntil(clear.then(() => clients.claim()));
 });
 
-addEventListener("message", ({ data }) => {
-  if (data === "take over") skipWaiting();
+addEventListener("message", (event) => {
+  if (event.data === "take over") skipWaiting();
+  // Without a network, or with a newer build at the server, it stays as it was.
+  if (event.data === "keep the gate") event.waitUntil(keep().catch(() => undefined));
 });
+
+async function keep() {
+  const cache = await caches.open(CACHE);
+  if (LATER.length && !(await cache.match(LATER.at(-1)))) await cache.addAll(LATER);
+}
 
 async function answer(request) {
   if (request.mode === "navigate" && registration.waiting && (await clients.matchAll()).length < 2) {

@@ -2,6 +2,7 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { CheckView } from "./check/view";
+import { GateLoader } from "./gate/loader";
 import { SizeView } from "./size/view";
 import { fromHash, toHash } from "./state/address";
 import type { State, View } from "./state/state";
@@ -14,6 +15,7 @@ const TITLES: Record<View, [tab: string, title: string]> = {
   size: ["Size a lease", "How long may I rely on my lease?"],
   check: ["Check your lock service", "Does my lock service keep its own rules?"],
   watch: ["Watch it happen", "What a late write does, and what stops it"],
+  gate: ["Try a gate", "The firmware itself, and a late command"],
 };
 
 export function App() {
@@ -87,6 +89,7 @@ export function App() {
         {state.view === "size" && <SizeView state={state.size} set={(size) => set({ size })} />}
         {state.view === "check" && <CheckView state={state.check} set={(check) => set({ check })} />}
         {state.view === "watch" && <WatchView state={state.watch} set={(watch) => set({ watch })} />}
+        {state.view === "gate" && <GateLoader />}
       </main>
       <footer>
         <p>

@@ -105,8 +105,8 @@ fn cargo_checks(members: &[Member]) -> Vec<(String, String, String)> {
     // A workspace of their own; only to run them takes a nightly compiler.
     let fuzz = "clippy --locked --no-default-features --target-dir ../../target/fuzz -- -D warnings";
     check("clippy (fuzz targets)", fuzz, "tests/fuzz");
-    let wasm = "--package fencegate-wasm --target wasm32-unknown-unknown";
-    check("clippy (module)", &format!("clippy {wasm} -- -D warnings"), "");
+    let wasm = "--package fencegate-wasm --package fencegate-wasm-gate --target wasm32-unknown-unknown";
+    check("clippy (modules)", &format!("clippy {wasm} -- -D warnings"), "");
     check(
         "build for thumbv6m",
         "build --package fencegate --package fencegate-wire --package fencegate-node --target thumbv6m-none-eabi",
@@ -128,7 +128,7 @@ fn cargo_checks(members: &[Member]) -> Vec<(String, String, String)> {
          --package fencegate-host",
         "",
     );
-    check("rustdoc (module)", &format!("doc --lib --no-deps {wasm}"), "");
+    check("rustdoc (modules)", &format!("doc --lib --no-deps {wasm}"), "");
     checks
 }
 
@@ -142,6 +142,7 @@ fn room(member: &Member) -> &str {
     match member.dir.as_str() {
         _ if member.board().is_some() => "embedded/firmware",
         dir if dir.starts_with("tests/") => "tests",
+        _ if member.is_module() => "wasm",
         dir => dir,
     }
 }

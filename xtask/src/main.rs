@@ -140,11 +140,11 @@ enum Command {
         runs: Vec<String>,
     },
 
-    /// Builds the module for JavaScript into wasm/pkg.
+    /// Builds the modules for JavaScript into wasm/pkg and wasm/gate/pkg.
     #[command(after_help = "Example: cargo xtask wasm")]
     Wasm,
 
-    /// Builds the page and serves it on this machine.
+    /// Builds the page, with the Pico's firmware in it, and serves it on this machine.
     #[command(after_help = "Example: cargo xtask web --listen 127.0.0.1:9000")]
     Web {
         /// Where to serve it.

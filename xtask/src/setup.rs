@@ -101,8 +101,13 @@ pub const SERVERS: &[Need] = &[
     Need::AptPackage { package: "sqlite3", probe: "sqlite3" },
 ];
 
-/// To build the module for JavaScript, and the page around it.
-pub const WEB: &[Need] = &[Need::Node, Need::RustTarget("wasm32-unknown-unknown"), Need::NpmPackages { dir: "web" }];
+/// To build the modules for JavaScript, and the page around them, with a board and its emulator in it.
+pub const WEB: &[Need] = &[
+    Need::Node,
+    Need::RustTarget("wasm32-unknown-unknown"),
+    Need::NpmPackages { dir: "web" },
+    Need::NpmPackages { dir: "embedded/firmware/rp2040/emulator" },
+];
 
 /// To test the module under Node and the page in a browser.
 pub const BROWSER: &[Need] =

@@ -14,10 +14,13 @@ const POLICY: &str = include_str!("../../web/csp.txt");
 
 /// Checks the page's types, builds it, and returns its folder, `web/dist` under `root`.
 ///
-/// Needs `wasm/pkg` (see `wasm::build`) and `npm ci` in `web/` first.
+/// Needs `wasm/pkg` and `wasm/gate/pkg` (see `wasm::build`), the firmware's image, and `npm ci` in `web/` and in the
+/// emulator's folder first.
 pub(crate) fn build(root: &Path) -> anyhow::Result<PathBuf> {
     let web = root.join("web");
-    ensure!(root.join("wasm/pkg/package.json").is_file(), "the page needs the module: run `cargo xtask wasm` first");
+    for pkg in ["wasm/pkg", "wasm/gate/pkg"] {
+        ensure!(root.join(pkg).join("package.json").is_file(), "the page needs {pkg}: run `cargo xtask wasm` first");
+    }
     ensure!(web.join("node_modules").is_dir(), "the page needs its tools: run `npm ci` in web/ first");
     let status = Command::new("npm")
         .current_dir(&web)

@@ -83,7 +83,7 @@ pub fn bare(members: &[Member]) -> impl Iterator<Item = &str> {
 
 /// Arguments that select what builds for the machine at hand: everything but bare images and the module.
 pub fn host_crates(members: &[Member]) -> Vec<&str> {
-    let elsewhere = members.iter().filter(|member| member.is_bare() || member.dir == "wasm");
+    let elsewhere = members.iter().filter(|member| member.is_bare() || member.is_module());
     ["--workspace"].into_iter().chain(elsewhere.flat_map(|member| ["--exclude", member.name.as_str()])).collect()
 }
 
@@ -91,6 +91,11 @@ impl Member {
     /// The board, if this is a board's firmware.
     pub fn board(&self) -> Option<&str> {
         self.dir.strip_prefix("embedded/firmware/")
+    }
+
+    /// Whether it is a module for JavaScript.
+    pub fn is_module(&self) -> bool {
+        self.dir == "wasm" || self.dir.starts_with("wasm/")
     }
 
     /// Whether it runs without an operating system; its folder has a `.cargo/config.toml` that names its target.

@@ -1,7 +1,7 @@
 // What the visitor has set, as typed: everything that an address keeps.
 
-export type View = "size" | "check" | "watch";
-export const VIEWS: readonly View[] = ["size", "check", "watch"];
+export type View = "size" | "check" | "watch" | "gate";
+export const VIEWS: readonly View[] = ["size", "check", "watch", "gate"];
 
 /** Size a lease: from a TTL to its window, or from the work to the least TTL. */
 export interface SizeState {

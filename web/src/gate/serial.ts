@@ -1,0 +1,51 @@
+// A real gate on a serial port, by Web Serial, where the browser has it. Never run with hardware.
+
+import type { Line } from "./board";
+
+/** What is used of Web Serial; TypeScript's own declarations have none of it. */
+interface Port {
+  readable: ReadableStream<Uint8Array> | null;
+  writable: WritableStream<Uint8Array> | null;
+  open(options: { baudRate: number }): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** The line's speed, as every board's README has it. */
+const BAUD = 115_200;
+
+const ports = () => (navigator as { serial?: { requestPort(): Promise<Port> } }).serial;
+
+export const hasSerial = (): boolean => ports() !== undefined;
+
+/** Lets the visitor choose a port, and opens it. `over` is called once, when it brings nothing any more. */
+export async function connect(heard: (bytes: Uint8Array) => void, over: (why: string) => void): Promise<Line> {
+  const serial = ports();
+  if (!serial) throw new Error("this browser has no Web Serial");
+  const port = await serial.requestPort();
+  await port.open({ baudRate: BAUD });
+  const [reader, writer] = [port.readable?.getReader(), port.writable?.getWriter()];
+  if (!reader || !writer) throw new Error("the port opened without a line in it");
+  let closed = false;
+  const read = async () => {
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done) return "the port was closed";
+      heard(value);
+    }
+  };
+  const close = async (why: string) => {
+    if (closed) return;
+    closed = true;
+    over(why);
+    await reader.cancel().catch(() => undefined);
+    reader.releaseLock();
+    await writer.close().catch(() => undefined);
+    await port.close().catch(() => undefined);
+  };
+  const words = (error: unknown) => (error instanceof Error ? error.message : String(error));
+  void read().then(close, (error: unknown) => close(words(error)));
+  return {
+    send: (bytes) => void writer.write(bytes).catch((error: unknown) => close(words(error))),
+    close: () => void close("closed"),
+  };
+}
