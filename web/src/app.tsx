@@ -94,7 +94,7 @@ export function App() {
       <footer>
         <p>
           Computed in this browser by the same core that runs in Rust and on a microcontroller; nothing leaves this page, and its
-          address keeps every setting. A calculator, not a certified safety function: where people can be hurt, a guard or an
+          address keeps every setting. A calculator and an emulator, not a certified safety function: where people can be hurt, a guard or an
           emergency stop must not depend on a lease or on these figures.
         </p>
       </footer>
