@@ -219,4 +219,12 @@ describe("the pause", AT_ONCE, () => {
     assert.deepEqual(await repainted(page, "svg.timeline", svg), []);
     assert.equal((await saved(page, "PNG")).content.subarray(1, 4).toString(), "PNG");
   });
+
+  story("is saved by keyboard alone", "#watch?watch.story=pause", async (page) => {
+    for (const kind of ["JSON", "SVG", "PNG"]) {
+      await page.getByRole("button", { name: kind, exact: true }).focus();
+      const [download] = await Promise.all([page.waitForEvent("download"), page.keyboard.press("Enter")]);
+      assert.equal(download.suggestedFilename(), `story.${kind.toLowerCase()}`);
+    }
+  });
 });
