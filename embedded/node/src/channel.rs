@@ -57,6 +57,7 @@ impl Channel {
         terms: GrantTerms,
         action: Duration,
         remembered: Remembered,
+        latched: Option<Fault>,
         now: Instant,
     ) -> Self {
         let (mark, seen) = match remembered {
@@ -71,8 +72,8 @@ impl Channel {
             (Authority::Outside, None) => Guard::Lost,
         };
         let (drive, cause) = (Drive::Safe, Cause::Boot);
-        // A boot forgets whether a window ended or an inhibit had been open: where that is to be looked at, it was.
-        let fault = config.rearm_after_window.then_some(Fault::Expired);
+        // A boot forgets whether a window ended: where that is to be looked at, it did.
+        let fault = latched.or(config.rearm_after_window.then_some(Fault::Expired));
         let (wanted, used, operator) = (None, None, None);
         Self { guard, limits, seen, drive, action, cause, fault, warned: false, wanted, used, operator }
     }

@@ -1,5 +1,6 @@
 //! What is stored, and the evidence that it is.
 
+use crate::latched::Latched;
 use fencegate::{GrantProof, GrantRecord, Proof};
 use fencegate_wire::{ChannelConfig, GateConfig, OutputConfig};
 
@@ -13,6 +14,8 @@ pub enum Entry {
         /// Its fence, and how long a lease of its own authority may run after a boot.
         mark: GrantRecord,
     },
+    /// Which channels wait for a rearm.
+    Latched(Latched),
     /// What an output is to be after the next [`Entry::Gate`].
     Output {
         /// Which, counted over the whole gate.
@@ -53,6 +56,14 @@ impl Stored {
     pub(crate) const fn fence(&self) -> Option<Proof> {
         match self.0 {
             Entry::Mark { mark, .. } => Some(Proof::read_back(mark.mark)),
+            _ => None,
+        }
+    }
+
+    /// Which channels wait for a rearm, as stored; `None` where something else was.
+    pub(crate) const fn latched(&self) -> Option<Latched> {
+        match self.0 {
+            Entry::Latched(latched) => Some(latched),
             _ => None,
         }
     }

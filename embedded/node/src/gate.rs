@@ -14,6 +14,7 @@ mod tick;
 use crate::challenger::{Challenger, Used};
 use crate::channel::{Channel, Guard, is_unused};
 use crate::inputs::Inputs;
+use crate::latched::Latched;
 use crate::line::Line;
 use crate::log::Log;
 use crate::memory::{Board, Life, Memory, Remembered};
@@ -50,6 +51,9 @@ pub struct Gate {
     counters: Counters,
     log: Log,
     fault: Option<Fault>,
+    /// Which channels wait for a rearm, as stored, and whether to store that has failed in this boot.
+    latched: Latched,
+    latch_failed: bool,
     staged: Staged,
 }
 
@@ -127,6 +131,8 @@ impl Gate {
             counters: Counters::default(),
             log: Log::new(),
             fault,
+            latched: Latched::default(),
+            latch_failed: false,
             staged: Staged::default(),
         }
     }
@@ -144,13 +150,16 @@ impl Gate {
             let remembered = memory.marks.get(n).copied().unwrap_or(nothing);
             let action = self.config.outputs_of(n).iter().map(|output| output.action.time()).max();
             let action = action.unwrap_or(Duration::ZERO);
-            let _ = self.channels.push(Channel::new(channel, self.config.terms(n), action, remembered, now)); // as many
+            let latched = memory.latched.fault(n);
+            let channel = Channel::new(channel, self.config.terms(n), action, remembered, latched, now);
+            let _ = self.channels.push(channel); // as many
         }
         self.lines.extend(self.config.outputs.iter().map(|output| Line::new(output, now)));
         self.budget = Budget::full(self.config.gate.raises, now);
         self.challenger = Challenger::new(memory.boots);
         self.storable = memory.storable;
         self.mended = memory.mended;
+        self.latched = memory.latched;
         self.log.write(now, None, What::Booted { boots: memory.boots });
         if memory.mended > 0 {
             self.log.write(now, None, What::Mended { records: memory.mended });
@@ -260,6 +269,7 @@ impl Gate {
                     }
                 }
             }
+            Change::Rearm(number, _) => self.rearmed(now, &reader, number, (tag, challenge), stored),
             change => self.staged(now, &reader, Used { tag: Some(tag), challenge }, &change, stored.err()),
         }
     }

@@ -1,5 +1,6 @@
 //! What a gate is told at boot: by its board, and by its store.
 
+use crate::latched::Latched;
 use fencegate::{Duration, FenceRecord, GrantRecord};
 use fencegate_wire::MAX_CHANNELS;
 
@@ -38,6 +39,8 @@ pub struct Memory {
     pub storable: bool,
     /// How many records were damaged in one copy, or differed, and were mended.
     pub mended: u8,
+    /// Which channels wait for a rearm.
+    pub latched: Latched,
     /// Where each channel's fence stands.
     pub marks: heapless::Vec<Remembered, MAX_CHANNELS>,
 }
@@ -45,7 +48,8 @@ pub struct Memory {
 impl Memory {
     /// What is known before the store was read.
     pub(crate) const fn nothing() -> Self {
-        Self { boots: 0, restless: 0, storable: true, mended: 0, marks: heapless::Vec::new() }
+        let latched = Latched { serial: 0, inhibited: 0, astray: 0 };
+        Self { boots: 0, restless: 0, storable: true, mended: 0, latched, marks: heapless::Vec::new() }
     }
 }
 

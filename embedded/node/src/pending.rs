@@ -1,6 +1,7 @@
 //! What comes out of the gate: nothing, an answer, or a change that waits for its proof.
 
 use crate::entry::Entry;
+use crate::latched::Latched;
 use fencegate::{Deadline, EpochRaise, FenceRecord, GrantEpoch, GrantRecord, GrantRelease, Granting, Raise, Release};
 use fencegate_wire::{Challenge, ChannelConfig, Frame, GateConfig, Header, OutputConfig, Tag, Values};
 
@@ -32,6 +33,8 @@ pub struct Pending {
 pub(crate) enum Change {
     /// A channel's mark.
     Mark(u8, Mark),
+    /// A channel is to be armed again, and this is what is latched then.
+    Rearm(u8, Latched),
     /// What an output is to be.
     Output(u8, OutputConfig),
     /// What a channel is to be.
@@ -71,6 +74,7 @@ impl Pending {
     pub fn entry(&self) -> Entry {
         match &self.change {
             Change::Mark(channel, mark) => Entry::Mark { channel: *channel, mark: mark.record() },
+            Change::Rearm(_, latched) => Entry::Latched(*latched),
             Change::Output(output, config) => Entry::Output { output: *output, config: config.clone() },
             Change::Channel(channel, config) => Entry::Channel { channel: *channel, config: config.clone() },
             Change::Gate(config, channels, outputs) => {

@@ -212,6 +212,11 @@ where
         let mut bytes = [0; 64];
         loop {
             let wake = self.pins.settle(gate);
+            if let Some(entry) = gate.latch(now()) {
+                let stored = self.pins.watch(gate, pin!(self.store.put(&entry))).await;
+                let _ = gate.latched(now(), stored);
+                continue;
+            }
             match select(self.rx.read(&mut bytes), Timer::at(alarm(wake))).await {
                 Either::First(Ok(len)) => {
                     if !boot.is_counted() {

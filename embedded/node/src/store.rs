@@ -13,6 +13,7 @@
 //! 00      the provisioning in force: serial, marks, channels, outputs (of 4 to 1 bytes), `GateConfig`
 //! 01      boots: how many; for how many of them a time of running has made up
 //! 02      stage: 0 underway, 1 done, 2 replacing
+//! 03      which channels wait for a rearm: serial, and a bit each for an inhibit and for a contact; none where it is not there
 //! 10 + n  mark of channel n: 0 and its `GrantRecord`, or 1 and the `FenceRecord` that was lost
 //! 40 + n  output n, `OutputConfig`   ┐ generation 0: of a serial that is even
 //! 50 + n  channel n, `ChannelConfig` ┘
@@ -49,6 +50,7 @@ use self::copies::Loaded;
 use self::log::{Copy, Logs};
 use self::record::{Boots, Census, Key, Mark, OVERHEAD, PIECE, Stage, Whole, encode};
 use crate::entry::{Entry, Stored};
+use crate::latched::Latched;
 use crate::memory::{Life, Memory, Remembered};
 
 /// Why something is not stored.
@@ -181,6 +183,14 @@ impl<F: NorFlash> Store<F> {
             self.boots.rested = memory.boots;
         }
         memory.restless = memory.boots.saturating_sub(self.boots.rested);
+        let verdict = self.logs.compare(Key::LATCHED).await;
+        memory.latched = match self.logs.said(verdict) {
+            Loaded::Found(latched) | Loaded::Unmended(latched) => latched,
+            Loaded::Never => Latched::default(),
+            Loaded::Lost(latched) => {
+                latched.map_or(Latched::UNKNOWN, |l: Latched| Latched { serial: l.serial, ..Latched::UNKNOWN })
+            }
+        };
         memory.marks.clear();
         for key in (0..census.channels).map_while(Key::mark) {
             let verdict = self.logs.compare(key).await;
@@ -248,6 +258,7 @@ impl<F: NorFlash> Store<F> {
                 let State::Gate(Census { marks, .. }) = self.state else { return Err(StoreError::NoPlace) };
                 Key::mark(*channel).filter(|_| *channel < marks)
             }
+            Entry::Latched(_) => matches!(self.state, State::Gate(_)).then_some(Key::LATCHED),
             Entry::Output { output, .. } => Key::output(self.staged(), *output),
             Entry::Channel { channel, .. } => Key::channel(self.staged(), *channel),
             Entry::Gate { config, channels, outputs } => {
@@ -316,6 +327,7 @@ fn write(entry: &Entry, census: Option<Census>, bytes: &mut [u8]) -> Option<usiz
     let piece = PIECE + OVERHEAD;
     match entry {
         Entry::Mark { mark, .. } => encode(&Mark::Stands(*mark), bytes),
+        Entry::Latched(latched) => encode(latched, bytes),
         Entry::Output { config, .. } => encode(config, bytes.get_mut(..piece)?),
         Entry::Channel { config, .. } => encode(config, bytes.get_mut(..piece)?),
         Entry::Gate { config, .. } => {
@@ -332,6 +344,7 @@ fn read_back(entry: &Entry, bytes: &[u8]) -> Option<Entry> {
             Mark::Stands(mark) => Entry::Mark { channel: *channel, mark },
             Mark::Lost(_) => return None,
         },
+        Entry::Latched(_) => Entry::Latched(record::decode(bytes)?),
         Entry::Output { output, .. } => Entry::Output { output: *output, config: record::decode(bytes)? },
         Entry::Channel { channel, .. } => Entry::Channel { channel: *channel, config: record::decode(bytes)? },
         Entry::Gate { .. } => {

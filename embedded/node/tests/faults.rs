@@ -83,6 +83,73 @@ fn a_recorded_rearm_rearms_nothing() {
     assert_eq!(b.status(0).state, ChannelState::Fault);
 }
 
+/// Neither a reset nor a power cut is a rearm, and what a rearm has ended is over for good.
+#[test]
+fn a_stop_is_there_after_a_power_cut_until_somebody_rearms() {
+    let mut b = Bench::with(|p| p.outputs[0].feedback = Some(Duration::from_millis(50)));
+    b.inputs.inhibit = true;
+    b.poll();
+    b.inputs.inhibit = false;
+    let before = b.stores;
+    for _ in 0..3 {
+        b.power_cut();
+        b.poll();
+        assert_eq!(b.status(0).fault, Some(Fault::Inhibited));
+        assert_eq!(b.ask(holder("a"), drive(0, 1, 60_000, &[1])), Some(Reason::Fault));
+    }
+    assert_eq!(b.stores, before, "it is stored once, however often the board boots");
+    assert_eq!(b.ask(Role::Operator, REARM), None);
+    b.power_cut();
+    assert_eq!((b.status(0).fault, b.status(1).fault), (None, Some(Fault::Inhibited)), "each channel by itself");
+    // A contact that does not follow, the same.
+    assert_eq!(b.ask(holder("a"), drive(0, 1, 60_000, &[1])), None);
+    b.run_to_us(b.now + 61 * MS);
+    assert_eq!(b.status(0).fault, Some(Fault::Feedback));
+    b.power_cut();
+    assert_eq!(b.status(0).fault, Some(Fault::Feedback));
+    assert_eq!(b.ask(Role::Operator, REARM), None);
+    b.power_cut();
+    assert_eq!(b.status(0).fault, None);
+}
+
+/// What is latched is stored, and so is a rearm before it is answered: neither holds a driven channel up, nor is either
+/// believed where the flash fails.
+#[test]
+fn a_latch_and_a_rearm_are_stores_like_any() {
+    let mut b = Bench::with_board(Duration::from_millis(500), |p| {
+        p.outputs[0].feedback = Some(Duration::from_millis(50));
+    });
+    assert_eq!(b.ask(holder("a"), drive(0, 1, 60_000, &[1])), None);
+    assert_eq!(b.ask(holder("a"), drive(2, 1, 400, &[1, 1])), None);
+    let (driven, stores) = (b.now, b.stores);
+    b.run_to_us(driven + 61 * MS);
+    assert_eq!((b.status(0).fault, b.stores), (Some(Fault::Feedback), stores), "the other window is too short");
+    b.run_to_us(driven + 401 * MS);
+    assert_eq!((b.pins()[2], b.stores), (0, stores + 1));
+    assert_eq!(b.ask(holder("a"), drive(2, 1, 400, &[1, 1])), None);
+    assert_eq!(b.ask(Role::Operator, REARM), Some(Reason::Busy));
+    b.run_to_us(b.now + 401 * MS);
+    // A cut before its answer leaves it armed or not, as the store was.
+    for (got_in, fault) in [(false, Some(Fault::Feedback)), (true, None)] {
+        b.cut = Some(got_in);
+        let challenge = b.challenge(Role::Operator);
+        let rearm = b.seal(Role::Operator, Some(challenge), REARM);
+        assert_eq!(b.send(Role::Operator, rearm), None);
+        assert_eq!(b.status(0).fault, fault);
+    }
+    // The stop comes back while the rearm is stored.
+    b.inputs.inhibit = true;
+    b.poll();
+    b.inputs.inhibit = false;
+    b.storing = None;
+    assert_eq!(b.ask(Role::Operator, REARM), Some(Reason::Storage));
+    assert_eq!(b.status(0).fault, Some(Fault::Inhibited));
+    b.storing = Some(1);
+    assert_eq!(b.ask(Role::Operator, REARM), None);
+    b.power_cut();
+    assert_eq!(b.status(0).fault, None);
+}
+
 #[test]
 fn a_welded_contact_is_a_fault_until_it_opens_and_somebody_rearms() {
     let mut b = Bench::with(|p| p.outputs[0].feedback = Some(Duration::from_millis(50)));

@@ -4,7 +4,7 @@ mod bench;
 
 use bench::*;
 use fencegate::{Duration, Epoch, FenceRecord, Instant, Token};
-use fencegate_node::{Board, Gate, Memory, Remembered};
+use fencegate_node::{Board, Gate, Latched, Memory, Remembered};
 use fencegate_wire::{
     Challenge, ChannelState, Fault, GateId, GateStatus, Header, Nonce, OutputConfig, Reason, Refused, Reply, Request,
     Role, Sealed, seal,
@@ -352,6 +352,7 @@ fn a_flash_that_cannot_be_written_takes_no_epoch_either() {
         restless: 1,
         storable: false,
         mended: 0,
+        latched: Latched::default(),
         marks: core::iter::repeat_n(Remembered::Lost(FenceRecord::floor(Epoch(0), 0)), 3).collect(),
     };
     let board = Board { outputs: 4, worst_store: WORST_STORE, drops: false };

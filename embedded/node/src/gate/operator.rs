@@ -1,12 +1,15 @@
 //! What the operator asks: epochs, rearming, provisioning.
 
 use super::{Asked, Asker, Decided, Denied, Gate, Guard, pending};
+use crate::Stored;
 use crate::challenger::Used;
 use crate::memory::Life;
 use crate::pending::{Change, Mark, Step};
 use crate::store::StoreError;
 use fencegate::{Epoch, Fence, FenceRecord, Instant, Limits};
-use fencegate_wire::{Cause, Fault, MAX_CHANNELS, MAX_GATE_OUTPUTS, Reason, Reply, Request, Role, What};
+use fencegate_wire::{
+    Cause, Challenge, Fault, MAX_CHANNELS, MAX_GATE_OUTPUTS, Reason, Reply, Request, Role, Tag, What,
+};
 
 impl Gate {
     pub(super) fn epoch(&mut self, asked: &Asked, number: u8, epoch: Epoch, floor: u64) -> Result<Decided, Denied> {
@@ -55,13 +58,52 @@ impl Gate {
         if self.fault.is_some() || self.inputs.inhibit || self.is_astray(usize::from(number), asked.now) {
             return Err(Reason::Fault.into());
         }
-        let channel = self.channel_mut(number)?;
-        if channel.fault.take().is_some() {
-            self.challenger.void();
-            self.log.write(asked.now, Some(number), What::Rearmed);
+        if self.latched.fault(usize::from(number)).is_some() {
+            // A reset after the answer must find it armed, and one before may find it either way.
+            self.not_busy(asked.now, None)?;
+            let rearmed = |(n, fault)| if n == usize::from(number) { None } else { fault };
+            let faults = self.channels.iter().map(|channel| channel.fault).enumerate().map(rearmed);
+            let latched = self.latched.change(faults).ok_or(Reason::Storage)?;
+            return Ok(pending(asked, challenge, Change::Rearm(number, latched)));
         }
+        self.arm(asked.now, number)?;
         let used = Used { tag: Some(asked.tag), challenge };
         Ok(Decided::Reply(self.done(asked.now, &asked.header, number, used)))
+    }
+
+    /// Takes a rearm that is stored, or why it is not.
+    pub(super) fn rearmed(
+        &mut self,
+        now: Instant,
+        asker: &Asker,
+        number: u8,
+        (tag, challenge): (Tag, Challenge),
+        stored: Result<Stored, StoreError>,
+    ) -> Step {
+        let stored = self.latched(now, stored);
+        // The cause may be back since: then it is latched once more.
+        let back = self.fault.is_some() || self.inputs.inhibit || self.is_astray(usize::from(number), now);
+        let armed = match (stored, back) {
+            (false, _) => Err(Reason::Storage),
+            (true, true) => Err(Reason::Fault),
+            (true, false) => self.arm(now, number),
+        };
+        match armed {
+            Ok(()) => {
+                let reply = self.done(now, &asker.header, number, Used { tag: Some(tag), challenge });
+                self.answer(now, asker, reply)
+            }
+            Err(reason) => self.refuse_for_good(now, asker, (tag, Some(challenge)), Some(number), reason.into()),
+        }
+    }
+
+    /// Ends a channel's fault.
+    fn arm(&mut self, now: Instant, number: u8) -> Result<(), Reason> {
+        if self.channel_mut(number)?.fault.take().is_some() {
+            self.challenger.void();
+            self.log.write(now, Some(number), What::Rearmed);
+        }
+        Ok(())
     }
 
     /// A piece of a provisioning: for the operator, and on a gate that is one already only with somebody beside it.
@@ -134,7 +176,7 @@ impl Gate {
         match change {
             Change::Output(output, _) => self.staged.outputs |= 1 << (output & 15),
             Change::Channel(channel, _) => self.staged.channels |= 1 << (channel & 7),
-            Change::Gate(..) | Change::Mark(..) => {}
+            Change::Gate(..) | Change::Mark(..) | Change::Rearm(..) => {}
         }
         self.staged.used = Some(used);
         let whole = matches!(change, Change::Gate(..));

@@ -1,9 +1,12 @@
 //! What happens without a request: time passes, and inputs change.
 
 use super::Gate;
+use crate::Stored;
 use crate::channel::{Channel, Wanted};
+use crate::entry::Entry;
 use crate::inputs::Inputs;
 use crate::line::on_its_way;
+use crate::store::StoreError;
 use fencegate::{Duration, Instant};
 use fencegate_wire::{Cause, ChannelState, Fault, OutputConfig, What};
 
@@ -99,6 +102,29 @@ impl Gate {
             }
         }
         any
+    }
+
+    /// What is to be stored of the faults that hold channels until they are rearmed, as soon as it would hold nobody up:
+    /// then a reset does not forget them. Come back with it to [`Self::latched`].
+    pub fn latch(&mut self, now: Instant) -> Option<Entry> {
+        let latched = self.latched.change(self.channels.iter().map(|channel| channel.fault))?;
+        // A flash that fails is not worn out by trying again and again.
+        let now = !self.latch_failed && self.storable && self.not_busy(now, None).is_ok();
+        now.then_some(Entry::Latched(latched))
+    }
+
+    /// Takes what [`Self::latch`] asked for with the evidence that it is stored; whether it is.
+    pub fn latched(&mut self, now: Instant, stored: Result<Stored, StoreError>) -> bool {
+        let latched = stored.ok().and_then(|stored| stored.latched());
+        if let Some(latched) = latched {
+            self.latched = latched;
+        } else {
+            // Either copy may have it. What is stored next comes after it.
+            self.latched.serial = self.latched.serial.saturating_add(1);
+            self.latch_failed = true;
+            self.log.write(now, None, What::Fault { fault: Fault::Storage });
+        }
+        latched.is_some()
     }
 
     /// When to call again at the latest.

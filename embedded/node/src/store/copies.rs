@@ -168,7 +168,9 @@ impl<F: NorFlash> Store<F> {
         let whole = decode::<Whole>(self.logs.slot(copy.other()).value()).ok_or(StoreError::Flash)?;
         let census = whole.census();
         let mut salvaged = 0_u8;
-        for key in Key::all().filter(|key| matches!(key.kind(), Kind::Boots | Kind::Mark) && census.has(*key)) {
+        for key in
+            Key::all().filter(|key| matches!(key.kind(), Kind::Boots | Kind::Latched | Kind::Mark) && census.has(*key))
+        {
             self.logs.highest(copy.other(), key).await?;
             self.logs.highest(copy, key).await?;
             self.logs.fetch(copy.other(), key).await;
@@ -266,7 +268,12 @@ impl<F: NorFlash> Store<F> {
                 continue;
             }
             self.logs.fetch(copy, key).await;
-            let value = self.logs.slot(copy).value();
+            let slot = self.logs.slot(copy);
+            // Where nothing was ever latched there is no record of it.
+            if key == Key::LATCHED && slot.is_missing() {
+                continue;
+            }
+            let value = slot.value();
             if value.is_empty() {
                 return false;
             }

@@ -1,5 +1,6 @@
 //! What a record holds, and under which key.
 
+use crate::latched::Latched;
 use core::cmp::Ordering;
 use crc::{CRC_32_ISO_HDLC, Crc, NoTable};
 use fencegate::{FenceRecord, GrantRecord};
@@ -48,6 +49,7 @@ pub(super) const fn most(word: usize) -> usize {
         + MAX_CHANNELS * record(MARK, word)
         + 2 * record(BODY, word)
         + record(2 * INT, word)
+        + record(INT + 2, word)
         + record(1, word)
 }
 
@@ -66,6 +68,7 @@ pub(super) enum Kind {
     Gate,
     Boots,
     Stage,
+    Latched,
     Mark,
     Output,
     Channel,
@@ -75,7 +78,7 @@ impl Kind {
     /// How many keys there are of this kind, in a generation where they have one.
     const fn most(self) -> usize {
         match self {
-            Self::Gate | Self::Boots | Self::Stage => 1,
+            Self::Gate | Self::Boots | Self::Stage | Self::Latched => 1,
             Self::Mark | Self::Channel => MAX_CHANNELS,
             Self::Output => MAX_GATE_OUTPUTS,
         }
@@ -86,6 +89,7 @@ impl Key {
     pub(super) const GATE: Self = Self(0);
     pub(super) const BOOTS: Self = Self(1);
     pub(super) const STAGE: Self = Self(2);
+    pub(super) const LATCHED: Self = Self(3);
 
     /// Where a channel's fence stands.
     pub(super) const fn mark(channel: u8) -> Option<Self> {
@@ -115,7 +119,7 @@ impl Key {
     /// Which of its kind.
     const fn index(self) -> u8 {
         match self.kind() {
-            Kind::Gate | Kind::Boots | Kind::Stage => 0,
+            Kind::Gate | Kind::Boots | Kind::Stage | Kind::Latched => 0,
             Kind::Mark => self.0.wrapping_sub(0x10),
             Kind::Output | Kind::Channel => self.0 & 0xf,
         }
@@ -130,7 +134,8 @@ impl Key {
             0 => Kind::Gate,
             1 => Kind::Boots,
             2 => Kind::Stage,
-            3..0x40 => Kind::Mark,
+            3 => Kind::Latched,
+            4..0x40 => Kind::Mark,
             _ if self.0 & 0x10 == 0 => Kind::Output,
             _ => Kind::Channel,
         }
@@ -147,6 +152,7 @@ impl Key {
             Kind::Gate => decode::<Whole>(value).is_some(),
             Kind::Boots => decode::<Boots>(value).is_some(),
             Kind::Stage => decode::<Stage>(value).is_some(),
+            Kind::Latched => decode::<Latched>(value).is_some(),
             Kind::Mark => decode::<Mark>(value).is_some(),
             Kind::Output => decode::<OutputConfig>(value).is_some(),
             Kind::Channel => decode::<ChannelConfig>(value).is_some(),
@@ -162,6 +168,10 @@ impl Key {
             }
             Kind::Boots => Some(decode::<Boots>(a)?.cmp(&decode::<Boots>(b)?)),
             Kind::Stage => Some(decode::<Stage>(a)?.cmp(&decode::<Stage>(b)?)),
+            Kind::Latched => {
+                let (a, b) = (decode::<Latched>(a)?.serial, decode::<Latched>(b)?.serial);
+                Some(a.cmp(&b)).filter(|order| order.is_ne())
+            }
             Kind::Mark => decode::<Mark>(a)?.order(&decode::<Mark>(b)?),
             // Within one generation nothing is written over: it is removed first.
             Kind::Output | Kind::Channel => None,
@@ -224,7 +234,7 @@ impl Census {
         let index = key.index();
         match key.kind() {
             Kind::Gate => false,
-            Kind::Boots | Kind::Stage => true,
+            Kind::Boots | Kind::Stage | Kind::Latched => true,
             Kind::Mark => index < self.marks,
             Kind::Output => index < self.outputs && key.0 >> 5 == 2 | self.generation(),
             Kind::Channel => index < self.channels && key.0 >> 5 == 2 | self.generation(),

@@ -79,6 +79,12 @@ fn put<F: NorFlash>(store: &mut Store<F>, channel: u8, mark: GrantRecord) -> Res
     block_on(store.put(&entry)).map(|stored| assert_eq!(stored, Stored::read_back(entry)))
 }
 
+/// What is latched after so many changes: of one number it is always the same.
+fn latched(serial: u32) -> Latched {
+    let [inhibited, astray, ..] = serial.wrapping_mul(0x9e37_79b9).to_le_bytes();
+    if serial == 0 { Latched::default() } else { Latched { serial, inhibited, astray } }
+}
+
 /// A store on a chip that has power.
 fn open<F: Part>(chip: Chip) -> Store<F> {
     Store::new(F::from(Chip { power: usize::MAX, ..chip }))

@@ -5,7 +5,7 @@ pub(crate) mod cable;
 pub(crate) mod random;
 
 use fencegate::{Drift, Duration, Epoch, FenceRecord, GrantRecord, HolderId, Instant, RaiseBudget, Token};
-use fencegate_node::{Board, DOMAIN, Entry, Gate, Inputs, Memory, Remembered, Step, StoreError, Stored};
+use fencegate_node::{Board, DOMAIN, Entry, Gate, Inputs, Latched, Memory, Remembered, Step, StoreError, Stored};
 use fencegate_wire::{
     Answer, Authority, Challenge, ChannelConfig, ChannelStatus, Deframer, DirectionKeys, Event, Framed, GateConfig,
     GateId, GateStatus, Header, Key, Keyring, Nonce, OutputConfig, Provisioning, Reason, Reply, Request, Role, Sealed,
@@ -52,6 +52,8 @@ pub(crate) struct Bench {
     pub(crate) now: u64,
     pub(crate) inputs: Inputs,
     /// What the next boot finds.
+    /// What is latched, as stored.
+    pub(crate) latched: Latched,
     pub(crate) marks: Vec<Remembered>,
     /// How long storing takes, or `None` where it fails.
     pub(crate) storing: Option<u64>,
@@ -103,11 +105,13 @@ impl Bench {
         assert_eq!(provisioning.check(), Ok(()));
         let floor = |c: &ChannelConfig| Remembered::Mark(GrantRecord::floor(c.epoch, c.floor));
         let marks: Vec<_> = provisioning.channels.iter().map(floor).collect();
-        let gate = Self::boot(&provisioning, board, 1, &marks, now);
+        let latched = Latched::default();
+        let gate = Self::boot(&provisioning, board, 1, (&marks, latched), now);
         Self {
             gate,
             now,
             inputs: Inputs::default(),
+            latched,
             marks,
             storing: Some(1),
             cut: None,
@@ -121,8 +125,15 @@ impl Bench {
         }
     }
 
-    fn boot(provisioning: &Provisioning, board: Board, boots: u32, marks: &[Remembered], now: u64) -> Gate {
-        let memory = Memory { boots, restless: 1, storable: true, mended: 0, marks: marks.iter().copied().collect() };
+    fn boot(
+        provisioning: &Provisioning,
+        board: Board,
+        boots: u32,
+        (marks, latched): (&[Remembered], Latched),
+        now: u64,
+    ) -> Gate {
+        let memory =
+            Memory { boots, restless: 1, storable: true, mended: 0, latched, marks: marks.iter().copied().collect() };
         Gate::new(provisioning.clone(), &memory, board, Instant::from_micros(now))
     }
 
@@ -130,7 +141,7 @@ impl Bench {
     pub(crate) fn power_cut(&mut self) {
         self.boots += 1;
         self.now = 0;
-        self.gate = Self::boot(&self.provisioning, self.board, self.boots, &self.marks, 0);
+        self.gate = Self::boot(&self.provisioning, self.board, self.boots, (&self.marks, self.latched), 0);
     }
 
     /// The keys of a role: a host derives them once.
@@ -149,7 +160,15 @@ impl Bench {
         self.poll();
     }
 
+    /// What a board does between two frames: the inputs, the windows, and what is to be latched, in no time.
     pub(crate) fn poll(&mut self) -> Option<Instant> {
+        let wake = self.gate.poll(Instant::from_micros(self.now), self.inputs);
+        let Some(entry) = self.gate.latch(Instant::from_micros(self.now)) else { return wake };
+        let stored = self.storing.map(|_| {
+            self.keep(&entry);
+            Stored::read_back(entry)
+        });
+        let _ = self.gate.latched(Instant::from_micros(self.now), stored.ok_or(StoreError::Flash));
         self.gate.poll(Instant::from_micros(self.now), self.inputs)
     }
 
@@ -211,8 +230,10 @@ impl Bench {
 
     fn keep(&mut self, entry: &Entry) {
         self.stores += 1;
-        if let Entry::Mark { channel, mark } = entry {
-            self.marks[usize::from(*channel)] = Remembered::Mark(*mark);
+        match entry {
+            Entry::Mark { channel, mark } => self.marks[usize::from(*channel)] = Remembered::Mark(*mark),
+            Entry::Latched(latched) => self.latched = *latched,
+            _ => {}
         }
     }
 

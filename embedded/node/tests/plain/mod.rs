@@ -119,10 +119,14 @@ struct Line {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fault {
+pub(crate) enum Fault {
     Feedback,
-    Other,
+    Inhibited,
+    Expired,
 }
+
+/// What holds each channel until the operator rearms it, through boots too.
+pub(crate) type Latched = [Option<Fault>; CHANNELS];
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Channel {
@@ -152,6 +156,10 @@ pub(crate) struct Plain {
     earning_since: u64,
     wanted_until: u64,
     inhibited: bool,
+    /// Whether the flash takes anything, what is latched in it, and whether to latch has failed in this boot.
+    pub(crate) storing: bool,
+    pub(crate) latched: Latched,
+    latch_failed: bool,
     /// The last four refusals for what may pass, one a host and channel: who, where, up to which tick, number, why.
     refused: Vec<(u8, usize, u64, usize, &'static str)>,
     pub(crate) channels: [Channel; CHANNELS],
@@ -171,7 +179,7 @@ fn outlast(ttl: u64) -> u64 {
 }
 
 impl Plain {
-    pub(crate) fn boot(boot: u32, marks: [(Mark, bool); CHANNELS]) -> Self {
+    pub(crate) fn boot(boot: u32, marks: [(Mark, bool); CHANNELS], latched: Latched) -> Self {
         let channels = std::array::from_fn(|n| {
             let (mark, lost) = marks[n];
             let ends = if lost { 0 } else { outlast(mark.ttl) };
@@ -181,7 +189,7 @@ impl Plain {
                 lost,
                 ends,
                 free,
-                fault: TERMS[n].rearm_after_window.then_some(Fault::Other),
+                fault: latched[n].or(TERMS[n].rearm_after_window.then_some(Fault::Expired)),
                 lines: vec![Line::default(); TERMS[n].outputs.len()],
                 ..Channel::default()
             }
@@ -196,6 +204,9 @@ impl Plain {
             earning_since,
             wanted_until,
             inhibited: false,
+            storing: true,
+            latched,
+            latch_failed: false,
             refused: vec![],
             channels,
         }
@@ -262,7 +273,8 @@ impl Plain {
         let (boot, tick) = asked.challenge;
         let old = boot != self.boot || tick <= self.void || now.saturating_sub(tick) >= LONGEST;
         let end = self.end(asked);
-        let stores = above || matches!(what, Release | Acquire { .. } | Epoch { .. });
+        let rearms = *what == Rearm && self.latched[*channel].is_some();
+        let stores = above || rearms || matches!(what, Release | Acquire { .. } | Epoch { .. });
         let held_up = self.is_held_up(*channel) || self.has_a_way_to_go(*channel);
         let no_room = now < self.wanted_until && end.is_some_and(|end| end <= now + WORST_STORE + AGAIN);
         [
@@ -367,6 +379,13 @@ impl Plain {
         let stores = safe_first
             || matches!(asked.what, What::Acquire { .. })
             || (above && matches!(asked.what, What::Raise | What::Drive { .. } | What::Release));
+        let rearms = asked.what == What::Rearm && self.latched[n].is_some();
+        if rearms && matches!(reason, None | Some("busy")) {
+            self.want(n);
+        }
+        if rearms && reason.is_none() {
+            return Said::Stored;
+        }
         if stores && matches!(reason, None | Some("busy")) {
             let now = self.now;
             if safe_first {
@@ -435,6 +454,34 @@ impl Plain {
             }
         }
         Said::Refused(reason)
+    }
+
+    /// What is latched once a channel is rearmed.
+    pub(crate) fn rearmed(&self, n: usize) -> Latched {
+        std::array::from_fn(|other| if other == n { None } else { self.held(other) })
+    }
+
+    /// What holds a channel, if it is to outlive a boot.
+    fn held(&self, n: usize) -> Option<Fault> {
+        self.channels[n].fault.filter(|fault| *fault != Fault::Expired)
+    }
+
+    /// The rearm's store is over, at the present.
+    pub(crate) fn stored_rearm(&mut self, asked: &Asked, stored: bool) -> Said {
+        let n = asked.channel;
+        if !stored {
+            self.latch_failed = true;
+            return self.refuse(asked, "storage");
+        }
+        self.latched = self.rearmed(n);
+        if self.inhibited || self.is_astray(n) {
+            return self.refuse(asked, "fault");
+        }
+        if self.channels[n].fault.take().is_some() {
+            self.void = self.last;
+        }
+        self.channels[n].used[1] = Some((asked.number, asked.challenge.1));
+        Said::Done
     }
 
     /// What is stored for a request.

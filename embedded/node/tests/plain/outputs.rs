@@ -1,6 +1,6 @@
 //! What the model's outputs do as time passes and inputs change.
 
-use super::{Drive, EVERY, Fault, LONGEST, Plain, TERMS, WORST_STORE};
+use super::{CHANNELS, Drive, EVERY, Fault, LONGEST, Plain, TERMS, WORST_STORE};
 
 impl Plain {
     pub(super) fn let_go(&mut self, n: usize, at: u64) {
@@ -22,13 +22,13 @@ impl Plain {
         for (n, terms) in TERMS.iter().enumerate() {
             if inhibit {
                 self.let_go(n, now);
-                self.channels[n].fault.get_or_insert(Fault::Other);
+                self.channels[n].fault.get_or_insert(Fault::Inhibited);
             }
             match self.channels[n].drive {
                 Drive::Driven { end, .. } if end <= now => {
                     self.let_go(n, end);
                     if terms.rearm_after_window {
-                        self.channels[n].fault.get_or_insert(Fault::Other);
+                        self.channels[n].fault.get_or_insert(Fault::Expired);
                     }
                 }
                 _ => {}
@@ -45,6 +45,21 @@ impl Plain {
                 self.channels[n].fault = Some(Fault::Feedback);
                 self.set(n);
             }
+        }
+        self.latch();
+    }
+
+    /// Faults that outlive a boot are stored as soon as that holds nobody up.
+    fn latch(&mut self) {
+        let held = std::array::from_fn(|n| self.held(n));
+        if held == self.latched || self.latch_failed {
+            return;
+        }
+        self.want(CHANNELS);
+        match self.is_held_up(CHANNELS) {
+            true => {}
+            false if self.storing => self.latched = held,
+            false => self.latch_failed = true,
         }
     }
 

@@ -1,6 +1,6 @@
 //! A gate and its model, side by side: what the one answers and does is held against what the other says.
 
-use super::{Asked, CHANNELS, Mark, OBSERVER, OPERATOR, Plain, Said, TERMS, What};
+use super::{Asked, CHANNELS, Latched, Mark, OBSERVER, OPERATOR, Plain, Said, TERMS, What};
 use crate::bench::{Bench, holder};
 use fencegate::{Drift, Duration, Epoch, FenceRecord, GrantRecord, HolderId, Instant, RaiseBudget, Token};
 use fencegate_node::Remembered;
@@ -80,6 +80,7 @@ pub(crate) struct SideBySide {
     pub(crate) plain: Plain,
     /// What the model's flash holds, and whether it was lost.
     pub(crate) flash: [(Mark, bool); CHANNELS],
+    pub(crate) latched: Latched,
     pub(crate) challenges: Vec<(u32, u64)>,
     pub(crate) sent: Vec<(Asked, Vec<u8>)>,
     /// A run that was asked for by its seed tells its steps.
@@ -90,19 +91,34 @@ pub(crate) struct SideBySide {
 impl SideBySide {
     pub(crate) fn new() -> Self {
         let flash = [(Mark::default(), false); CHANNELS];
-        let (bench, plain) = (Bench::with(provision), Plain::boot(1, flash));
+        let (bench, plain) = (Bench::with(provision), Plain::boot(1, flash, [None; CHANNELS]));
         let tells = std::env::var_os("FENCEGATE_SEED").is_some();
-        Self { bench, plain, flash, challenges: vec![(1, 0)], sent: vec![], tells, met: BTreeMap::new() }
+        Self {
+            bench,
+            plain,
+            flash,
+            latched: [None; CHANNELS],
+            challenges: vec![(1, 0)],
+            sent: vec![],
+            tells,
+            met: BTreeMap::new(),
+        }
     }
 
     pub(crate) fn poll(&mut self) {
         self.bench.poll();
         self.plain.now = self.bench.now;
+        self.poll_plain();
+    }
+
+    fn poll_plain(&mut self) {
+        self.plain.storing = self.bench.storing.is_some();
         self.plain.poll(self.bench.inputs.inhibit, self.bench.inputs.closed);
+        self.latched = self.plain.latched;
     }
 
     pub(crate) fn reboot(&mut self) {
-        self.plain = Plain::boot(self.bench.boots, self.flash);
+        self.plain = Plain::boot(self.bench.boots, self.flash, self.latched);
     }
 
     /// A channel's record is lost, and with it the power.
@@ -130,9 +146,13 @@ impl SideBySide {
         let (storing, cut) = (self.bench.storing, self.bench.cut);
         let said = match self.plain.ask(asked) {
             Said::Stored => {
+                let rearms = asked.what == What::Rearm;
                 let entry = storing.is_some().then(|| self.plain.entry(asked));
-                if let (Some(entry), true) = (entry, cut != Some(false)) {
-                    self.flash[asked.channel] = (entry, false);
+                match entry {
+                    None => {}
+                    Some(_) if cut == Some(false) => {}
+                    Some(_) if rearms => self.latched = self.plain.rearmed(asked.channel),
+                    Some(entry) => self.flash[asked.channel] = (entry, false),
                 }
                 if storing.is_some() && cut.is_some() {
                     self.met("cut");
@@ -141,12 +161,12 @@ impl SideBySide {
                     return self.reboot();
                 }
                 self.plain.now += storing.unwrap_or(0);
-                self.plain.poll(self.bench.inputs.inhibit, self.bench.inputs.closed);
-                self.plain.stored(asked, entry)
+                self.poll_plain();
+                if rearms { self.plain.stored_rearm(asked, entry.is_some()) } else { self.plain.stored(asked, entry) }
             }
             said => said,
         };
-        self.plain.poll(self.bench.inputs.inhibit, self.bench.inputs.closed);
+        self.poll_plain();
         if self.tells {
             println!("{} µs: {asked:?}: {said:?}, {:?}", self.bench.now, self.plain.outputs());
         }

@@ -8,7 +8,7 @@
 
 use fencegate::{Drift, Duration, Epoch, GrantRecord, HolderId, Instant, RaiseBudget, Token};
 use fencegate_bare::timer::{self, NANOSECONDS_A_TICK};
-use fencegate_node::{Board, DOMAIN, Gate, Inputs, Memory, Remembered, Step, Stored};
+use fencegate_node::{Board, DOMAIN, Gate, Inputs, Latched, Memory, Remembered, Step, Stored};
 use fencegate_wire::{
     Answer, Authority, Challenge, ChannelConfig, Frame, GateConfig, GateId, Header, Key, Keyring, Nonce, OutputConfig,
     Provisioning, Request, Role, Sealed, Unverified, seal,
@@ -58,6 +58,7 @@ impl Bench {
             restless: 1,
             storable: true,
             mended: 0,
+            latched: Latched::default(),
             marks: core::iter::repeat_n(fresh, 5).collect(),
         };
         let board = Board { outputs: 6, worst_store: Duration::from_millis(20), drops: false };

@@ -220,6 +220,39 @@ fn a_lost_boot_counter_is_a_loss_until_the_operator_says_otherwise() {
 }
 
 #[test]
+fn what_is_latched_is_there_after_a_boot_and_where_it_is_lost_everything_is() {
+    let mut store = open::<Flash>(gate::<Flash>());
+    assert_eq!(block_on(store.put(&Entry::Latched(latched(1)))), Err(StoreError::NoPlace), "before the boot");
+    let Boot::Gate(_, new) = block_on(store.boot()) else { panic!() };
+    assert_eq!(new.latched, Latched::default(), "a new gate is armed");
+    for serial in [1, 2, 3] {
+        let _ = block_on(store.put(&Entry::Latched(latched(serial)))).unwrap();
+    }
+    let (found, flash) = memory::<Flash>(chip(store));
+    assert_eq!((found.latched, found.mended), (latched(3), 0));
+    // Two of one number, and of none.
+    for spoil in [Some(Latched { astray: 0, ..latched(3) }), None] {
+        let mut store = open::<Flash>(flash.clone());
+        for copy in [Copy::A, Copy::B].into_iter().take(if spoil.is_some() { 1 } else { 2 }) {
+            match spoil {
+                Some(latched) => store.logs.set(&latched).unwrap(),
+                None => store.logs.a.fill(|bytes| bytes.get_mut(..9).map(|b| b.fill(0xaa)).map(|()| 9)).unwrap(),
+            }
+            block_on(store.logs.append(Copy::A, copy, Key::LATCHED)).unwrap();
+        }
+        let (found, flash) = memory::<Flash>(chip(store));
+        let serial = if spoil.is_some() { 3 } else { 0 };
+        assert_eq!(found.latched, Latched { serial, ..Latched::UNKNOWN }, "each channel waits for a rearm");
+        // What the gate stores next stands.
+        let mut store = open::<Flash>(flash);
+        let _ = block_on(store.boot());
+        let next = Latched { serial: serial + 1, inhibited: 1, astray: 0 };
+        let _ = block_on(store.put(&Entry::Latched(next))).unwrap();
+        assert_eq!(memory::<Flash>(chip(store)).0.latched, next);
+    }
+}
+
+#[test]
 fn of_two_ttls_under_one_mark_the_longer_is_believed() {
     for longer in Copy::BOTH {
         let mut store = open::<Flash>(gate::<Flash>());
@@ -333,6 +366,8 @@ fn largest<F: Part>() {
             let mark = FenceRecord { epoch: Epoch(u32::MAX - 9), token: (1 << 62) + instance, holder, released: false };
             put(&mut store, channel, GrantRecord { mark, ttl: Duration::from_micros(u64::MAX) }).unwrap();
         }
+        let latched = Latched { serial: u32::MAX - 99 + u32::try_from(instance).unwrap(), ..Latched::UNKNOWN };
+        let _ = block_on(store.put(&Entry::Latched(latched))).unwrap();
         let _ = block_on(store.put(&entries[24])).unwrap();
     }
     assert!(matches!(block_on(store.boot()), Boot::Gate(found, _) if found == gate));

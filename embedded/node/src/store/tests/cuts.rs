@@ -10,6 +10,7 @@ use std::time::Instant;
 #[derive(Clone, Debug)]
 pub(super) enum Operation {
     Mark(u8, GrantRecord),
+    Latch(u32),
     /// A boot in which somebody speaks, and one that goes on until the gate has rested.
     Count,
     Rest,
@@ -21,13 +22,14 @@ pub(super) enum Operation {
 pub(super) struct Model {
     pub(super) variant: u8,
     pub(super) boots: u32,
+    pub(super) latched: u32,
     pub(super) marks: Vec<GrantRecord>,
 }
 
 impl Model {
     pub(super) fn new(variant: u8) -> Self {
         let marks = provisioning(variant).channels.len();
-        Self { variant, boots: 1, marks: vec![GrantRecord::floor(Epoch(0), 0); marks] }
+        Self { variant, boots: 1, latched: 0, marks: vec![GrantRecord::floor(Epoch(0), 0); marks] }
     }
 
     /// What it stands at after `operation`.
@@ -35,6 +37,7 @@ impl Model {
         let mut next = self.clone();
         match operation {
             Operation::Mark(channel, mark) => next.marks[usize::from(*channel)] = *mark,
+            Operation::Latch(serial) => next.latched = *serial,
             Operation::Count | Operation::Rest => next.boots += 1,
             Operation::Provision(variant) => {
                 next.variant = *variant;
@@ -57,6 +60,7 @@ impl Model {
             0 => return Operation::Provision(self.variant.wrapping_add(1 + random.next().to_le_bytes()[0] % 2)),
             1 => return Operation::Count,
             2 => return Operation::Rest,
+            9 => return Operation::Latch(self.latched + 1),
             3 | 4 if at.mark.holder.is_some() => {
                 GrantRecord { mark: FenceRecord { released: true, ..at.mark }, ttl: Duration::ZERO }
             }
@@ -71,6 +75,10 @@ impl Model {
 pub(super) fn run<F: Part>(store: &mut Store<F>, operation: &Operation) -> Result<(), StoreError> {
     match operation {
         Operation::Mark(channel, mark) => put(store, *channel, *mark),
+        Operation::Latch(serial) => {
+            let entry = Entry::Latched(latched(*serial));
+            block_on(store.put(&entry)).map(|stored| assert_eq!(stored, Stored::read_back(entry)))
+        }
         // Whoever boots has booted; what is cut is the count.
         Operation::Count => match block_on(store.boot()) {
             Boot::Gate(_, memory) => block_on(store.count(memory.boots)),
@@ -92,7 +100,8 @@ fn found<F: Part>(chip: Chip, noise: u64, context: &str) -> (Model, Store<F>) {
             let marks = (0..memory.marks.len())
                 .map(|n| trusted(&memory, n).unwrap_or_else(|| panic!("{context}: channel {n} is lost")))
                 .collect();
-            Model { variant, boots: memory.boots, marks }
+            assert_eq!(memory.latched, latched(memory.latched.serial), "{context}");
+            Model { variant, boots: memory.boots, latched: memory.latched.serial, marks }
         }
         other => panic!("{context}: {other:?}"),
     };
@@ -106,6 +115,7 @@ fn assert_not_behind(later: &Model, earlier: &Model, context: &str) {
         assert!(order.is_some_and(std::cmp::Ordering::is_ge), "{context}: channel {n} from {earlier:?} to {later:?}");
     }
     assert!(later.boots >= earlier.boots, "{context}: boot {} after {}", later.boots, earlier.boots);
+    assert!(later.latched >= earlier.latched, "{context}: latched {} after {}", later.latched, earlier.latched);
 }
 
 /// Cut after `power` bytes of `operation`; whether it was done before.
@@ -123,7 +133,7 @@ fn cut<F: Part>(chip: &Chip, from: &Model, operation: &Operation, power: usize, 
     let is = |found: &Model, model: &Model| {
         let channels = provisioning(model.variant).channels.len();
         (found.variant, &found.marks[..]) == (model.variant, &model.marks[..channels])
-            && (found.boots == model.boots + 1)
+            && (found.boots, found.latched) == (model.boots + 1, model.latched)
     };
 
     // The boot that mends is itself cut, and what it says counts nevertheless.
@@ -138,7 +148,8 @@ fn cut<F: Part>(chip: &Chip, from: &Model, operation: &Operation, power: usize, 
             Remembered::Mark(mark) => *mark,
             Remembered::Lost(_) => GrantRecord::floor(Epoch(0), 0),
         });
-        let earlier = Model { variant: provisioned.gate.keys.id, boots: 0, marks: marks.collect() };
+        let latched = memory.latched.serial;
+        let earlier = Model { variant: provisioned.gate.keys.id, boots: 0, latched, marks: marks.collect() };
         assert_not_behind(&later, &earlier, &format!("{context}, mending cut after {again}"));
     }
 
@@ -370,6 +381,10 @@ fn cuts_upon_cuts<F: Part>(lives: usize) {
             if let Boot::Gate(found, memory) = block_on(store.boot()) {
                 acknowledged.variant = found.gate.keys.id;
                 assert_eq!(found, provisioning(acknowledged.variant));
+                assert!(
+                    memory.latched == latched(memory.latched.serial) && memory.latched.serial >= acknowledged.latched
+                );
+                acknowledged.latched = memory.latched.serial;
                 for (n, mark) in memory.marks.iter().enumerate() {
                     let Remembered::Mark(mark) = mark else { continue };
                     let floor = GrantRecord::floor(Epoch(0), 0);

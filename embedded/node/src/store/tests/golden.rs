@@ -34,6 +34,7 @@ fn the_records_are_these_bytes() {
     golden(Key::STAGE, 0x02, &Stage::Underway, "0100be23c258");
     golden(Key::STAGE, 0x02, &Stage::Done, "01012813c52f");
     golden(Key::STAGE, 0x02, &Stage::Replacing, "01029242ccb6");
+    golden(Key::LATCHED, 0x03, &Latched { serial: 300, inhibited: 0x85, astray: 2 }, "01ac0285025ca18157");
     let holder = HolderId::new("press-a#9f3c").ok();
     let fence = FenceRecord { epoch: Epoch(3), token: 1_501, holder, released: false };
     let stands = Mark::Stands(GrantRecord { mark: fence, ttl: Duration::from_secs(10) });
@@ -67,10 +68,10 @@ fn the_flash_begins_with_these_bytes() {
 #[test]
 fn no_two_records_share_a_key() {
     let mut numbers: Vec<u8> = Key::all().map(Key::number).collect();
-    assert_eq!(numbers.len(), 3 + 8 + 2 * (16 + 8));
+    assert_eq!(numbers.len(), 4 + 8 + 2 * (16 + 8));
     numbers.sort_unstable();
     numbers.dedup();
-    assert_eq!(numbers.len(), 3 + 8 + 2 * (16 + 8));
+    assert_eq!(numbers.len(), 4 + 8 + 2 * (16 + 8));
     assert!(numbers.iter().all(|number| *number < 128), "a bit of a `u128` for each");
 }
 

@@ -18,6 +18,9 @@ fn raised<F: Part>(token: u64) -> Chip {
             put(&mut store, 1, GrantRecord { mark, ttl: Duration::from_micros(u64::MAX) }).unwrap();
         }
         put(&mut store, 0, mark(token)).unwrap();
+        if token % 3 == 0 {
+            let _ = block_on(store.put(&Entry::Latched(latched(u32::try_from(token).unwrap())))).unwrap();
+        }
     }
     chip(store)
 }
@@ -30,6 +33,8 @@ fn assert_no_lower<F: Part>(damaged: Chip, token: u64, context: &str) -> bool {
             assert_eq!(found, provisioning(0), "{context}");
             let stands = trusted(&memory, 0);
             assert!(stands.is_none_or(|found| found == mark(token)), "{context}: {stands:?}");
+            let last = latched(u32::try_from(token - token % 3).unwrap());
+            assert!(stands.is_none() || memory.latched == last, "{context}: {:?}", memory.latched);
             let (again, _) = self::memory::<F>(after);
             assert_eq!(trusted(&again, 0), stands, "{context}");
             stands.is_some()

@@ -1,0 +1,45 @@
+//! Which channels wait for the operator's rearm, through resets and power cuts too.
+
+use fencegate_wire::Fault;
+use serde::{Deserialize, Serialize};
+
+/// The channels whose fault outlives its cause, a bit each. It is stored when such a fault begins, and before a rearm that
+/// ends it is acknowledged: each is an operator's act apart from the next, so that no chattering contact wears the flash out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Latched {
+    /// How often it has changed: of two copies the later counts.
+    pub(crate) serial: u32,
+    /// Those that an inhibit has made safe.
+    pub(crate) inhibited: u8,
+    /// Those whose contact did not follow.
+    pub(crate) astray: u8,
+}
+
+impl Latched {
+    /// What is taken for granted where it cannot be read any more: every channel waits for a rearm.
+    pub(crate) const UNKNOWN: Self = Self { serial: 0, inhibited: u8::MAX, astray: 0 };
+
+    /// What holds a channel.
+    pub(crate) fn fault(self, channel: usize) -> Option<Fault> {
+        let holds =
+            |bits: u8| u32::try_from(channel).ok().and_then(|n| bits.checked_shr(n)).is_some_and(|b| b & 1 == 1);
+        let astray = holds(self.astray).then_some(Fault::Feedback);
+        astray.or(holds(self.inhibited).then_some(Fault::Inhibited))
+    }
+
+    /// What is to be stored where these faults hold the channels; `None` where it is.
+    pub(crate) fn change(self, faults: impl Iterator<Item = Option<Fault>>) -> Option<Self> {
+        let (mut inhibited, mut astray) = (0, 0);
+        for (n, fault) in faults.enumerate() {
+            match fault {
+                Some(Fault::Inhibited) => inhibited |= 1 << (n & 7),
+                Some(Fault::Feedback) => astray |= 1 << (n & 7),
+                _ => {}
+            }
+        }
+        // After 2³² changes there is no later one: every flash is worn out before.
+        let serial = self.serial.checked_add(1)?;
+        let changed = (inhibited, astray) != (self.inhibited, self.astray);
+        changed.then_some(Self { serial, inhibited, astray })
+    }
+}
