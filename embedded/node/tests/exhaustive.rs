@@ -153,7 +153,8 @@ fn told_apart_by(both: &SideBySide) -> u64 {
     let challenges = (both.challenges.first(), both.challenges.get(1), both.challenges.last());
     let hardware = (both.bench.inputs, both.bench.storing, both.bench.cut, &both.bench.boots);
     let mut hasher = DefaultHasher::new();
-    format!("{:?} {:?} {:?} {ends:?} {challenges:?} {hardware:?}", both.plain, both.flash, both.latched).hash(&mut hasher);
+    format!("{:?} {:?} {:?} {ends:?} {challenges:?} {hardware:?}", both.plain, both.flash, both.latched)
+        .hash(&mut hasher);
     hasher.finish()
 }
 

@@ -16,6 +16,8 @@ use embassy_futures::block_on;
 use fencegate::{Drift, Duration, GrantRecord, HolderId, RaiseBudget};
 use fencegate_wire::{ChannelConfig, GateConfig, GateId, Key as Secret, Keyring, OutputConfig, SafeAction};
 use nor::{Chip, Part, Random};
+use std::io::{Write as _, stderr};
+use std::time::Instant;
 
 /// A gate with two channels: a motor with its brake, and a relay. `variant` tells provisionings apart.
 fn provisioning(variant: u8) -> Provisioning {
@@ -83,6 +85,30 @@ fn put<F: NorFlash>(store: &mut Store<F>, channel: u8, mark: GrantRecord) -> Res
 fn latched(serial: u32) -> Latched {
     let [inhibited, astray, ..] = serial.wrapping_mul(0x9e37_79b9).to_le_bytes();
     if serial == 0 { Latched::default() } else { Latched { serial, inhibited, astray } }
+}
+
+/// How far a run that takes hours is, on standard error, once a minute.
+struct Progress {
+    name: String,
+    done: usize,
+    all: usize,
+    begun: Instant,
+    said: Instant,
+}
+
+impl Progress {
+    fn new(name: String, all: usize) -> Self {
+        Self { name, done: 0, all, begun: Instant::now(), said: Instant::now() }
+    }
+
+    fn one(&mut self) {
+        self.done += 1;
+        if self.said.elapsed().as_secs() >= 60 {
+            self.said = Instant::now();
+            let Self { name, done, all, .. } = self;
+            let _ = writeln!(stderr(), "{name}: {done} of {all} after {} s", self.begun.elapsed().as_secs());
+        }
+    }
 }
 
 /// A store on a chip that has power.

@@ -3,8 +3,6 @@
 use super::nor::Nor;
 use super::*;
 use crate::words::Words;
-use std::io::{Write as _, stderr};
-use std::time::Instant;
 
 /// What a gate stores at a time.
 #[derive(Clone, Debug)]
@@ -253,30 +251,6 @@ fn a_life_of_cuts<F: Part>() {
     );
 }
 
-/// How far a run that takes hours is, on standard error, once a minute.
-struct Progress {
-    name: String,
-    done: usize,
-    all: usize,
-    begun: Instant,
-    said: Instant,
-}
-
-impl Progress {
-    fn new(name: String, all: usize) -> Self {
-        Self { name, done: 0, all, begun: Instant::now(), said: Instant::now() }
-    }
-
-    fn one(&mut self) {
-        self.done += 1;
-        if self.said.elapsed().as_secs() >= 60 {
-            self.said = Instant::now();
-            let Self { name, done, all, .. } = self;
-            let _ = writeln!(stderr(), "{name}: {done} of {all} cuts after {} s", self.begun.elapsed().as_secs());
-        }
-    }
-}
-
 #[test]
 fn words_of_4_lose_nothing() {
     a_life_of_cuts::<Nor<4>>();
@@ -429,7 +403,7 @@ fn cuts_upon_cuts<F: Part>(lives: usize) {
 
 #[test]
 fn cut_after_cut_nothing_goes_down() {
-    let lives = if soak() { 1_000 } else { 3 };
+    let lives = if soak() { 300 } else { 3 };
     cuts_upon_cuts::<Nor<4>>(lives);
     cuts_upon_cuts::<Nor<8>>(lives);
     cuts_upon_cuts::<Nor<16>>(lives);
