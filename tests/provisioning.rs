@@ -94,6 +94,25 @@ fn a_blank_board_becomes_what_its_configuration_says() {
     assert!(!log.out.is_empty() && log.status == 0, "{log:?}");
 }
 
+/// Silence has more than one cause, and the board itself can tell two of them.
+#[test]
+fn a_board_that_knows_no_key_any_more_says_so_to_status() {
+    let gate = EmulatedGate::new();
+    gate.done("raise --channel 0 --token 34 --holder b");
+    let keys = std::fs::read(gate.key_file()).unwrap();
+    let mut flash = std::fs::read(gate.folder().join("gate.flash")).unwrap();
+    drop(gate);
+    flash.iter_mut().filter(|byte| **byte != 0xff).for_each(|byte| *byte = 0x55);
+    for (board, says) in [(BlankBoard::new(), "never provisioned"), (BlankBoard::with_flash(&flash), "is lost")] {
+        std::fs::write(board.folder().join("press.key"), &keys).unwrap();
+        let said = Said::by(&mut board.host("press.key", "status --timeout 3s"));
+        assert!(said.status == 3 && said.err.contains(says), "{said:?}");
+        // Nothing of that is done unasked.
+        let said = Said::by(&mut board.host("press.key", "epoch --channel 0 --set 9 --timeout 1s"));
+        assert_eq!(said.status, 3, "{said:?}");
+    }
+}
+
 #[test]
 fn a_second_provisioning_needs_somebody_beside_the_board_and_lowers_no_fence() {
     let gate = EmulatedGate::new();

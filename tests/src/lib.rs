@@ -373,9 +373,20 @@ impl BlankBoard {
     /// # Panics
     /// Where the emulator does not start.
     pub fn new() -> Self {
+        Self::with_flash(&[])
+    }
+
+    /// A board with this in its flash, from the first byte that the store has; erased behind it.
+    ///
+    /// # Panics
+    /// Where the emulator does not start.
+    pub fn with_flash(flash: &[u8]) -> Self {
         let root = xtask::workspace::root();
         let elf = xtask::firmware::build(root, board().name()).unwrap();
         let folder = tempfile::tempdir().unwrap();
+        if !flash.is_empty() {
+            std::fs::write(folder.path().join("board.flash"), flash).unwrap();
+        }
         let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let mut emulator = match board() {
             Board::Mps2 => {

@@ -120,6 +120,11 @@ impl<L: Line> GateClient<L> {
         Ok(Self { gate, client, line, deframer: Deframer::new() })
     }
 
+    /// The line, for another to speak on.
+    pub fn into_line(self) -> L {
+        self.line
+    }
+
     /// Asks for one thing. A refusal is a reply.
     ///
     /// # Errors

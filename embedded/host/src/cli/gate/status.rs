@@ -3,22 +3,44 @@
 use super::super::output::{self, Failure, Outcome, Table, has};
 use super::Session;
 use super::answer::{self, Told, stands};
-use fencegate::{Duration, Epoch, HolderId};
-use fencegate_host::{CallError, Status};
-use fencegate_wire::{Cause, ChannelState, ChannelStatus, Counters, Fault, Reason, Values};
+use fencegate::{Deadline, Duration, Epoch, HolderId};
+use fencegate_host::{CallError, GateClient, Line, Status, factory};
+use fencegate_wire::{
+    Cause, ChannelState, ChannelStatus, Counters, Fault, GateStatus, Operation, Reason, Reply, Request, Values,
+};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 /// Asks for a gate's state and prints it.
 pub(super) async fn run(session: &Session) -> Result<Outcome, Failure> {
     let give_up = session.give_up(session.started)?;
     let mut gate = session.connect(session.keys.reader(), give_up).await?;
-    match gate.status(give_up).await {
+    // What is kept of the time is for the question why there is no answer.
+    let kept = Duration::from_micros(session.timeout.as_micros() / 8);
+    let patience = session.timeout.checked_sub(kept).and_then(|most| Deadline::after(session.started, most));
+    match gate.status(patience.unwrap_or(give_up)).await {
         Ok(status) if session.json => output::print_json(&StatusJson::from(&status))?,
         Ok(status) => output::print(table(&status, Seen::Now))?,
         Err(CallError::Refused(refused)) => return answer::refused(session.json, None, &Told::Status, refused, None),
+        Err(CallError::NoAnswer) => return Err(silent(session, gate.into_line(), give_up).await),
         Err(error) => return Err(session.failure(error, None)),
     }
     Ok(Outcome::Yes)
+}
+
+/// Why there is no answer, as far as the board says so: one that was never provisioned, and one whose provisioning is
+/// lost, answer to the factory key alone.
+async fn silent(session: &Session, line: impl Line, give_up: Deadline) -> Failure {
+    let Ok(mut board) = GateClient::new(line, factory(session.keys.domain)) else {
+        return session.failure(CallError::NoAnswer, None);
+    };
+    let why = match board.call(Operation::new(Request::Status), give_up).await {
+        Ok(Reply::Status(GateStatus { fault: Some(Fault::Storage), .. })) => {
+            "was a gate, and its provisioning is lost: erase its flash, then `replace`"
+        }
+        Ok(Reply::Status(_)) => "was never provisioned: `provision` or `replace` makes it a gate",
+        _ => return session.failure(CallError::NoAnswer, None),
+    };
+    Failure::new(3, format_args!("no answer from {} to this key: the board {why}", session.port))
 }
 
 #[derive(serde::Serialize)]
