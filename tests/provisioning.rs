@@ -74,12 +74,12 @@ fn a_blank_board_becomes_what_its_configuration_says() {
     assert_eq!((&status["channels"][1]["epoch"], &status["channels"][1]["token"]), (&json!(3), &json!(100)));
 
     assert_eq!(refused(board.host(key, "raise --channel 1 --token 100 --epoch 3 --holder a")), "stale");
-    let first = "drive --channel 1 --token 101 --epoch 3 --holder a --value 1 --window 300ms";
+    let first = "drive --channel 1 --token 101 --epoch 3 --holder a --value 1 --window 1500ms";
     assert_eq!(refused(board.host(key, first)), "fault", "it was provisioned to wait for a rearm, after a boot too");
     done(board.host(key, "rearm --channel 1"));
     done(board.host(key, first));
-    sleep(Duration::from_millis(400));
-    let again = "drive --channel 1 --token 101 --epoch 3 --holder a --value 1 --window 300ms";
+    sleep(Duration::from_millis(1_600));
+    let again = "drive --channel 1 --token 101 --epoch 3 --holder a --value 1 --window 1500ms";
     assert_eq!(refused(board.host(key, again)), "fault", "and after a window");
     done(board.host(key, "rearm --channel 1"));
     done(board.host(key, again));
