@@ -7,6 +7,9 @@ mod worker;
 
 use fencegate_tests::{EmulatedGate, Said, Server, fencegate};
 use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -243,6 +246,32 @@ fn what_forks_away_is_found_and_ends_with_the_command() {
     let said = Held::begin(hold(&etcd_url(&server), "a", &[], &script)).end();
     assert_eq!((said.status, said.out.as_str(), said.err.as_str()), (0, "ended\n", ""));
     is_silent(&file);
+}
+
+/// One write then kills all of it, even what is in no process table of ours.
+#[test]
+fn where_there_are_control_groups_the_command_has_one_of_its_own() {
+    let mounts = fs::read_to_string("/proc/mounts").unwrap();
+    let tree = mounts.lines().find_map(|line| line.split(' ').nth(1).filter(|_| line.contains(" cgroup2 "))).unwrap();
+    let (server, folder) = (Server::etcd(), tempfile::tempdir().unwrap());
+    let file = folder.path().join("group");
+    let script = format!("sed -n 's/^0:://p' /proc/self/cgroup > {0}.new; mv {0}.new {0}; sleep 60", file.display());
+    let held = Held::begin(hold(&etcd_url(&server), "a", &[], &script));
+    appears(&file);
+    let group = fs::read_to_string(&file).unwrap();
+    if !fs::metadata(tree).is_ok_and(|tree| tree.uid() == fs::metadata("/proc/self").unwrap().uid()) {
+        println!("not tested: no right to make control groups below {tree}");
+        assert!(!group.contains("fencegate-hold-"), "{group}");
+        return;
+    }
+    assert!(group.contains("/fencegate-hold-"), "{group}");
+    let group = Path::new(tree).join(group.trim().trim_start_matches('/'));
+    let mut stranger = Command::new("sleep").arg("1000").spawn().unwrap();
+    fs::write(group.join("cgroup.procs"), stranger.id().to_string()).unwrap();
+    held.signal("TERM");
+    assert_eq!(held.end().status, 128 + 15);
+    assert_eq!(stranger.wait().unwrap().signal(), Some(9));
+    assert!(!group.exists(), "and it is removed");
 }
 
 #[test]

@@ -3,8 +3,10 @@
 //! Three processes, so that no one of them is trusted alone. This one speaks with the coordinator. A watcher (`watch`)
 //! starts the command, is told the end of the window at each renewal, and kills the command and all its descendants before
 //! it. The command itself is started through a third (`exec`) that has the kernel kill it when the watcher dies. Watcher and
-//! holder are both reapers of what is orphaned below them, so that a descendant that has forked away is still theirs.
+//! holder are both reapers of what is orphaned below them, so that a descendant that has forked away is still theirs; and where
+//! there are control groups the command is in one of its own (`cgroup`), which is killed at once.
 
+mod cgroup;
 mod coordinate;
 mod descendants;
 mod exec;

@@ -3,8 +3,10 @@
 //! A process that is a reaper (`PR_SET_CHILD_SUBREAPER`) gets what is orphaned below it for a child. So whatever forks away
 //! stays below it in the tree that `/proc` shows, and is found there however often it has forked.
 
+use super::cgroup;
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, waitpid};
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::time::Duration;
 
 /// How long to wait between two looks: what was killed takes a moment to die.
@@ -58,9 +60,10 @@ fn alive() -> BTreeSet<i32> {
     below(getpid().as_raw_nonzero().get(), &table)
 }
 
-/// Kills everything below this process; returns when nothing is left. `reaped` hears of each child of this process's own
-/// that has ended.
-pub(super) fn kill_all(mut reaped: impl FnMut(Pid, rustix::process::WaitStatus)) {
+/// Kills everything in the command's group, where it has one, and below this process; returns when nothing is left.
+/// `reaped` hears of each child of this process's own that has ended.
+pub(super) fn kill_all(group: Option<&Path>, mut reaped: impl FnMut(Pid, rustix::process::WaitStatus)) {
+    cgroup::kill(group);
     loop {
         reap(&mut reaped);
         let alive = alive();

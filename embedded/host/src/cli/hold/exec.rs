@@ -1,9 +1,11 @@
 //! The last step before the command: the kernel is told to kill it when the watcher dies.
 
 use super::super::output::{Failure, Outcome};
+use super::cgroup;
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::Command;
 
 /// What the watcher calls itself with.
@@ -12,6 +14,9 @@ pub(crate) struct Args {
     /// The watcher.
     #[arg(long)]
     parent: i32,
+    /// The control group that the command belongs into.
+    #[arg(long)]
+    group: Option<PathBuf>,
     #[arg(last = true, required = true)]
     command: Vec<OsString>,
 }
@@ -24,6 +29,11 @@ impl Args {
         if getppid() != Pid::from_raw(self.parent) {
             return Err(Failure::new(126, "the watcher is gone"));
         }
+        // Before the command is there, so that all that it ever starts is in it.
+        self.group
+            .as_deref()
+            .map_or(Ok(()), cgroup::enter)
+            .map_err(|error| Failure::new(126, format_args!("no control group: {error}")))?;
         let Some((program, arguments)) = self.command.split_first() else {
             return Err(Failure::input("command: missing"));
         };

@@ -1,6 +1,7 @@
 //! The command, from its start under a lease to the end of its last descendant.
 
 use super::super::output::Failure;
+use super::cgroup::Group;
 use super::descendants;
 use super::signals::Signals;
 use fencegate::{Deadline, Duration, Instant};
@@ -60,13 +61,15 @@ fn failed(what: &str) -> impl Fn(std::io::Error) -> Failure {
 impl Supervisor {
     /// Runs it to its end: its exit status as a shell has it. Nothing of it lives when this returns.
     pub(super) async fn run(mut self, lease: Lease) -> Result<u8, Failure> {
-        let ran = self.watched(&lease).await;
+        let group = Group::make();
+        let group = group.as_ref().map(Group::path);
+        let ran = self.watched(&lease, group).await;
         // The watcher has done so already, unless it was killed itself.
-        descendants::kill_all(|_, _| ());
+        descendants::kill_all(group, |_, _| ());
         ran
     }
 
-    async fn watched(&mut self, lease: &Lease) -> Result<u8, Failure> {
+    async fn watched(&mut self, lease: &Lease, group: Option<&Path>) -> Result<u8, Failure> {
         descendants::adopt().map_err(failed("no reaper"))?;
         let folder = tempfile::tempdir().map_err(failed("no folder"))?;
         let socket = folder.path().join("watcher");
@@ -84,6 +87,9 @@ impl Supervisor {
             .arg(&socket)
             .arg("--reserve")
             .arg(self.reserve.as_micros().to_string());
+        if let Some(group) = group {
+            watcher.arg("--group").arg(group);
+        }
         watcher.arg("--").args(&self.command.0);
         let stamp = lease.stamp();
         watcher.env("FENCEGATE_TOKEN", stamp.token.to_string()).env("FENCEGATE_EPOCH", stamp.epoch.to_string());

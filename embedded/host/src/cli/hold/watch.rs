@@ -23,6 +23,9 @@ pub(crate) struct Args {
     /// How long before the window's end to kill, in microseconds.
     #[arg(long)]
     reserve: u64,
+    /// The command's control group.
+    #[arg(long)]
+    group: Option<PathBuf>,
     #[arg(last = true, required = true)]
     command: Vec<OsString>,
 }
@@ -78,6 +81,7 @@ impl Args {
             return Err(Failure::new(126, "watcher: no time is left"));
         }
 
+        let group = self.group.as_deref();
         let mut watched = Watched { child: self.start()?, status: None };
         let mut alone = false;
         while watched.status.is_none() {
@@ -94,13 +98,13 @@ impl Args {
                 },
                 _ = children.recv() => descendants::reap(|pid, status| watched.reaped(pid, status)),
                 () = BootClock.until(kill.instant()) => {
-                    descendants::kill_all(|pid, status| watched.reaped(pid, status));
+                    descendants::kill_all(group, |pid, status| watched.reaped(pid, status));
                     break;
                 }
             }
         }
         // What it leaves behind has no lease.
-        descendants::kill_all(|pid, status| watched.reaped(pid, status));
+        descendants::kill_all(group, |pid, status| watched.reaped(pid, status));
         let status = watched.status.unwrap_or(128 + 9);
         let _ = to.write_all(format!("ended {status}\n").as_bytes()).await; // the holder may be gone
         Ok(Outcome::Status(status))
@@ -109,12 +113,11 @@ impl Args {
     fn start(&self) -> Result<Pid, Failure> {
         let program = std::env::current_exe().map_err(failed)?;
         let mut command = std::process::Command::new(program);
-        command
-            .arg("hold-exec")
-            .arg("--parent")
-            .arg(getpid().as_raw_nonzero().to_string())
-            .arg("--")
-            .args(&self.command);
+        command.arg("hold-exec").arg("--parent").arg(getpid().as_raw_nonzero().to_string());
+        if let Some(group) = &self.group {
+            command.arg("--group").arg(group);
+        }
+        command.arg("--").args(&self.command);
         let child = command.spawn().map_err(failed)?;
         i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or_else(|| Failure::new(126, "watcher: no process"))
     }
