@@ -182,6 +182,7 @@ fn a_gate_does_nothing_under_millions_of_frames() {
         storable: true,
         mended: 0,
         latched: Latched::default(),
+        unsure: false,
         marks: [floor; 2].into_iter().collect(),
     };
     let now = Instant::from_micros(1_000);

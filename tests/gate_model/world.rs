@@ -389,7 +389,8 @@ impl World {
 
 fn boot(provisioning: &Provisioning, boots: u32, mark: GrantRecord) -> Gate {
     let marks = [Remembered::Mark(mark)].into_iter().collect();
-    let memory = Memory { boots, restless: 1, storable: true, mended: 0, latched: Latched::default(), marks };
+    let memory =
+        Memory { boots, restless: 1, storable: true, mended: 0, latched: Latched::default(), unsure: false, marks };
     let board = Board { outputs: 1, worst_store: Duration::from_micros(WORST_STORE), drops: false };
     Gate::new(provisioning.clone(), &memory, board, at(0))
 }

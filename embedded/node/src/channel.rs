@@ -40,6 +40,8 @@ pub(crate) struct Channel {
     pub(crate) cause: Cause,
     /// What keeps it safe until the operator rearms it.
     pub(crate) fault: Option<Fault>,
+    /// Whether its rearm is being stored, and nothing has happened since that it would not be for.
+    pub(crate) rearming: bool,
     /// Whether the end of the window that is running has been warned of.
     warned: bool,
     /// Until when something that was refused as busy has the right of way over who drives it.
@@ -75,7 +77,20 @@ impl Channel {
         // A boot forgets whether a window ended: where that is to be looked at, it did.
         let fault = latched.or(config.rearm_after_window.then_some(Fault::Expired));
         let (wanted, used, operator) = (None, None, None);
-        Self { guard, limits, seen, drive, action, cause, fault, warned: false, wanted, used, operator }
+        Self {
+            guard,
+            limits,
+            seen,
+            drive,
+            action,
+            cause,
+            fault,
+            rearming: false,
+            warned: false,
+            wanted,
+            used,
+            operator,
+        }
     }
 
     /// Whether its storage was lost.

@@ -28,6 +28,9 @@ use fencegate_wire::{
     Reply, Request, Role, Sealed, Tag, Unverified, What,
 };
 
+/// For how long a flash that could not store what is latched is left alone.
+const LATCH_AGAIN: Duration = Duration::from_secs(10);
+
 /// For how long a store that was refused as `busy` has the right of way: its host asks again within that.
 const WANTED: Duration = Duration::from_secs(1);
 
@@ -51,9 +54,11 @@ pub struct Gate {
     counters: Counters,
     log: Log,
     fault: Option<Fault>,
-    /// Which channels wait for a rearm, as stored, and whether to store that has failed in this boot.
+    /// Which channels wait for a rearm, as stored last; whether the flash may say otherwise; and until when it is left alone
+    /// because to store it has failed.
     latched: Latched,
-    latch_failed: bool,
+    unsure: bool,
+    latch_again: Option<Deadline>,
     staged: Staged,
 }
 
@@ -132,7 +137,8 @@ impl Gate {
             log: Log::new(),
             fault,
             latched: Latched::default(),
-            latch_failed: false,
+            unsure: false,
+            latch_again: None,
             staged: Staged::default(),
         }
     }
@@ -159,7 +165,7 @@ impl Gate {
         self.challenger = Challenger::new(memory.boots);
         self.storable = memory.storable;
         self.mended = memory.mended;
-        self.latched = memory.latched;
+        (self.latched, self.unsure) = (memory.latched, memory.unsure);
         self.log.write(now, None, What::Booted { boots: memory.boots });
         if memory.mended > 0 {
             self.log.write(now, None, What::Mended { records: memory.mended });

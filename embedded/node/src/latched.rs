@@ -4,7 +4,8 @@ use fencegate_wire::Fault;
 use serde::{Deserialize, Serialize};
 
 /// The channels whose fault outlives its cause, a bit each. It is stored when such a fault begins, and before a rearm that
-/// ends it is acknowledged: each is an operator's act apart from the next, so that no chattering contact wears the flash out.
+/// ends it is acknowledged. Between two stores there is an operator's rearm, so that no chattering contact wears the flash
+/// out by itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Latched {
     /// How often it has changed: of two copies the later counts.
@@ -27,8 +28,14 @@ impl Latched {
         astray.or(holds(self.inhibited).then_some(Fault::Inhibited))
     }
 
-    /// What is to be stored where these faults hold the channels; `None` where it is.
-    pub(crate) fn change(self, faults: impl Iterator<Item = Option<Fault>>) -> Option<Self> {
+    /// Whether it holds the same channels for the same reasons.
+    pub(crate) const fn says(self, other: Self) -> bool {
+        self.inhibited == other.inhibited && self.astray == other.astray
+    }
+
+    /// What follows it where these faults hold the channels. After 2³² changes there is no later one: every flash is worn out
+    /// before.
+    pub(crate) fn next(self, faults: impl Iterator<Item = Option<Fault>>) -> Option<Self> {
         let (mut inhibited, mut astray) = (0, 0);
         for (n, fault) in faults.enumerate() {
             match fault {
@@ -37,9 +44,6 @@ impl Latched {
                 _ => {}
             }
         }
-        // After 2³² changes there is no later one: every flash is worn out before.
-        let serial = self.serial.checked_add(1)?;
-        let changed = (inhibited, astray) != (self.inhibited, self.astray);
-        changed.then_some(Self { serial, inhibited, astray })
+        Some(Self { serial: self.serial.checked_add(1)?, inhibited, astray })
     }
 }

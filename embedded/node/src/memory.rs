@@ -41,6 +41,9 @@ pub struct Memory {
     pub mended: u8,
     /// Which channels wait for a rearm.
     pub latched: Latched,
+    /// Whether that has to be stored anew before anybody hears of it: a later one is torn, and may read as whole tomorrow, or
+    /// it was lost.
+    pub unsure: bool,
     /// Where each channel's fence stands.
     pub marks: heapless::Vec<Remembered, MAX_CHANNELS>,
 }
@@ -49,7 +52,7 @@ impl Memory {
     /// What is known before the store was read.
     pub(crate) const fn nothing() -> Self {
         let latched = Latched { serial: 0, inhibited: 0, astray: 0 };
-        Self { boots: 0, restless: 0, storable: true, mended: 0, latched, marks: heapless::Vec::new() }
+        Self { boots: 0, restless: 0, storable: true, mended: 0, latched, unsure: false, marks: heapless::Vec::new() }
     }
 }
 

@@ -213,8 +213,7 @@ where
         loop {
             let wake = self.pins.settle(gate);
             if let Some(entry) = gate.latch(now()) {
-                let stored = self.pins.watch(gate, pin!(self.store.put(&entry))).await;
-                let _ = gate.latched(now(), stored);
+                self.latch(gate, entry).await;
                 continue;
             }
             match select(self.rx.read(&mut bytes), Timer::at(alarm(wake))).await {
@@ -231,6 +230,10 @@ where
                     }
                     for byte in bytes.iter().take(len) {
                         if let Then::Restart = self.hear(gate, *byte).await {
+                            // What came in its last store is not forgotten with it.
+                            if let Some(latched) = gate.unlatched() {
+                                self.latch(gate, Entry::Latched(latched)).await;
+                            }
                             return;
                         }
                     }
@@ -259,6 +262,12 @@ where
         {
             gate.not_counted(now());
         }
+    }
+
+    /// Stores what is latched.
+    async fn latch(&mut self, gate: &mut Gate, entry: Entry) {
+        let stored = self.pins.watch(gate, pin!(self.store.put(&entry))).await;
+        let _ = gate.latched(now(), stored);
     }
 
     /// Takes one byte off the line.

@@ -22,7 +22,8 @@
 //! ```
 //!
 //! A later firmware reads this layout: format 1 stays what it is, and `store/tests/golden.rs` keeps its bytes. A record
-//! of another format is damaged, so that an earlier firmware fails closed.
+//! of another format is damaged, so that an earlier firmware fails closed. One that is to have records of a new kind, which
+//! an earlier firmware would not look for, raises the format of the provisioning's record with them.
 //!
 //! A log that skips a damaged newest record returns the older one without a word; only the second copy shows that. So
 //! a record counts as stored when both copies have it and both were read back, and at boot the later of the two is
@@ -46,7 +47,7 @@ use embedded_storage_async::nor_flash::NorFlash;
 use fencegate::{Epoch, FenceRecord};
 use fencegate_wire::Provisioning;
 
-use self::copies::Loaded;
+use self::copies::{Loaded, Verdict};
 use self::log::{Copy, Logs};
 use self::record::{Boots, Census, Key, Mark, OVERHEAD, PIECE, Stage, Whole, encode};
 use crate::entry::{Entry, Stored};
@@ -107,6 +108,8 @@ pub struct Store<F> {
     distrusted: bool,
     /// How many records were mended at boot.
     mended: u8,
+    /// Whether that boot has come upon half a record.
+    torn: bool,
 }
 
 impl<F: NorFlash> Store<F> {
@@ -121,6 +124,7 @@ impl<F: NorFlash> Store<F> {
             boots: Boots { count: 0, rested: 0 },
             distrusted: false,
             mended: 0,
+            torn: false,
         }
     }
 
@@ -137,7 +141,7 @@ impl<F: NorFlash> Store<F> {
 
     /// [`Self::boot`] in place: what it says of a gate counts where it says that there is one.
     pub(crate) async fn read(&mut self, provisioning: &mut Provisioning, memory: &mut Memory) -> Life {
-        (self.state, self.stage, self.begun, self.mended) = (State::Closed, None, false, 0);
+        (self.state, self.stage, self.begun, self.mended, self.torn) = (State::Closed, None, false, 0, false);
         memory.storable = self.mend().await;
         memory.mended = self.mended;
         let verdict = self.logs.compare(Key::GATE).await;
@@ -187,10 +191,12 @@ impl<F: NorFlash> Store<F> {
         memory.latched = match self.logs.said(verdict) {
             Loaded::Found(latched) | Loaded::Unmended(latched) => latched,
             Loaded::Never => Latched::default(),
-            Loaded::Lost(latched) => {
-                latched.map_or(Latched::UNKNOWN, |l: Latched| Latched { serial: l.serial, ..Latched::UNKNOWN })
-            }
+            Loaded::Lost(_) => Latched { serial: self.last_latched().await, ..Latched::UNKNOWN },
         };
+        memory.unsure = self.torn || !matches!(verdict, Verdict::Same | Verdict::Never);
+        if self.torn {
+            memory.latched.serial = memory.latched.serial.saturating_add(1); // what is torn may have this number
+        }
         memory.marks.clear();
         for key in (0..census.channels).map_while(Key::mark) {
             let verdict = self.logs.compare(key).await;
@@ -205,6 +211,16 @@ impl<F: NorFlash> Store<F> {
             let _ = memory.marks.push(mark); // as many as there are channels
         }
         Life::Gate
+    }
+
+    /// The highest number under which anything was ever latched, as far as it can still be read.
+    async fn last_latched(&mut self) -> u32 {
+        let mut last = 0;
+        for copy in Copy::BOTH {
+            let _ = self.logs.highest(copy, Key::LATCHED).await;
+            last = record::decode(self.logs.slot(copy).value()).map_or(last, |l: Latched| l.serial.max(last));
+        }
+        last
     }
 
     /// Stores that this is boot number `boots`, and what the first boot of a provisioning has to tidy up. It comes before

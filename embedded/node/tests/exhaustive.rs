@@ -42,12 +42,17 @@ enum Step {
     NextEnd,
     Tick,
     /// The next store fails, or the power is cut in it, before or after the entry has got in.
-    StoreFails,
+    /// (The first of them may have got into one copy.)
+    StoreFails {
+        half: bool,
+    },
     CutInStore(bool),
+    /// A stop is pressed and pulled out again during it.
+    StopInStore,
     PowerCut,
 }
 
-const STEPS: [Step; 23] = [
+const STEPS: [Step; 25] = [
     Step::Drive { who: 0, channel: 0 },
     Step::Drive { who: 1, channel: 0 },
     Step::Drive { who: 0, channel: 2 },
@@ -68,7 +73,9 @@ const STEPS: [Step; 23] = [
     Step::Contact,
     Step::NextEnd,
     Step::Tick,
-    Step::StoreFails,
+    Step::StoreFails { half: false },
+    Step::StoreFails { half: true },
+    Step::StopInStore,
     Step::CutInStore(false),
     Step::CutInStore(true),
 ];
@@ -125,7 +132,8 @@ fn take(both: &mut SideBySide, step: Step) {
             both.bench.now = both.plain.ends().into_iter().filter(|end| *end > now).min().unwrap_or(now);
         }
         Step::Tick => both.bench.now += 1,
-        Step::StoreFails => both.bench.storing = None,
+        Step::StoreFails { half } => (both.bench.storing, both.bench.half) = (None, half),
+        Step::StopInStore => both.bench.blip = true,
         Step::CutInStore(got_in) => both.bench.cut = Some(got_in),
         Step::PowerCut => both.cut(None),
     }
@@ -151,7 +159,8 @@ fn walk(way: &[Step]) -> SideBySide {
 fn told_apart_by(both: &SideBySide) -> u64 {
     let ends = [both.sent.first(), both.sent.last()].map(|sent| sent.map(|(asked, _)| asked));
     let challenges = (both.challenges.first(), both.challenges.get(1), both.challenges.last());
-    let hardware = (both.bench.inputs, both.bench.storing, both.bench.cut, &both.bench.boots);
+    let (inputs, cut) = (both.bench.inputs, both.bench.cut);
+    let hardware = (inputs, both.bench.storing, cut, both.bench.half, both.bench.blip, both.bench.boots);
     let mut hasher = DefaultHasher::new();
     format!("{:?} {:?} {:?} {ends:?} {challenges:?} {hardware:?}", both.plain, both.flash, both.latched)
         .hash(&mut hasher);
@@ -167,7 +176,7 @@ fn beginnings() -> Vec<Vec<Step>> {
         both.to_vec(),
         [&both[..], &[Step::Acquire(0), Step::DriveOwn]].concat(),
         [&both[..], &[Step::Inhibit, Step::Inhibit]].concat(),
-        vec![driven, Step::StoreFails, Step::Drive { who: 1, channel: 0 }],
+        vec![driven, Step::StoreFails { half: false }, Step::Drive { who: 1, channel: 0 }],
         vec![Step::Acquire(1), Step::DriveOwn, Step::NextEnd, Step::NextEnd],
         vec![driven, Step::Release(0), Step::PowerCut],
     ]

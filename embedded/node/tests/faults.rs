@@ -137,17 +137,58 @@ fn a_latch_and_a_rearm_are_stores_like_any() {
         assert_eq!(b.send(Role::Operator, rearm), None);
         assert_eq!(b.status(0).fault, fault);
     }
-    // The stop comes back while the rearm is stored.
-    b.inputs.inhibit = true;
-    b.poll();
-    b.inputs.inhibit = false;
-    b.storing = None;
-    assert_eq!(b.ask(Role::Operator, REARM), Some(Reason::Storage));
+}
+
+fn stop(b: &mut Bench) {
+    for level in [true, false] {
+        b.inputs.inhibit = level;
+        b.poll();
+    }
+}
+
+/// A stop that is pressed and pulled out again while a rearm is stored is one that the rearm was not for.
+#[test]
+fn a_stop_during_a_rearms_store_wants_a_rearm_of_its_own() {
+    let mut b = Bench::new();
+    stop(&mut b);
+    b.blip = true;
+    assert_eq!(b.ask(Role::Operator, REARM), Some(Reason::Fault));
     assert_eq!(b.status(0).fault, Some(Fault::Inhibited));
-    b.storing = Some(1);
-    assert_eq!(b.ask(Role::Operator, REARM), None);
     b.power_cut();
-    assert_eq!(b.status(0).fault, None);
+    assert_eq!(b.status(0).fault, Some(Fault::Inhibited), "it is latched once more");
+}
+
+/// A store that failed may be in one copy, and what the next boot would find is not known: so it is stored anew, and a rearm
+/// is too, whatever was stored last.
+#[test]
+fn after_a_latch_or_a_rearm_that_could_not_be_stored_nothing_is_taken_for_stored() {
+    for half in [false, true] {
+        let mut b = Bench::new();
+        (b.storing, b.half) = (None, half);
+        stop(&mut b);
+        assert_eq!(b.gate_status().fault, Some(Fault::Storage), "what is not latched would be forgotten");
+        b.storing = Some(1);
+        let old = b.challenge(holder("a"));
+        assert_eq!(b.ask(Role::Operator, REARM), None);
+        b.power_cut();
+        assert_eq!(b.status(0).fault, None, "an acknowledged rearm is stored");
+        assert_eq!(b.ask_with(holder("a"), old, raise(0, 1)), Some(Reason::Replay));
+
+        stop(&mut b);
+        let old = b.challenge(holder("a"));
+        b.storing = None;
+        assert_eq!(b.ask(Role::Operator, REARM), Some(Reason::Storage));
+        assert_eq!(b.ask_with(holder("a"), old, raise(0, 1)), Some(Reason::Replay), "a store failed");
+        (b.storing, b.half) = (Some(1), false);
+        stop(&mut b);
+        let stores = b.stores;
+        b.run_to_us(b.now + 9_900 * MS);
+        assert_eq!(b.stores, stores, "a flash that has failed is left alone for a while");
+        b.run_to_us(b.now + 200 * MS);
+        assert_eq!((b.stores, b.gate_status().fault), (stores + 1, None));
+        b.power_cut();
+        assert_eq!(b.status(0).fault, Some(Fault::Inhibited));
+    }
 }
 
 #[test]

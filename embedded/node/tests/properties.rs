@@ -42,6 +42,9 @@ impl Run {
             _ => self.random.below(plain::WORST_STORE),
         });
         self.both.bench.cut = self.random.once_in(60).then(|| self.random.once_in(2));
+        self.both.latch_cut = self.random.once_in(4).then(|| self.random.once_in(2));
+        self.both.bench.half = self.random.once_in(2);
+        self.both.bench.blip = self.random.once_in(30);
         if self.random.once_in(300) {
             let n = usize::try_from(self.random.below(3)).unwrap();
             let lost = self.random.once_in(2).then_some(n);
@@ -172,6 +175,8 @@ fn the_gate_does_what_the_contract_says() {
     for what in [
         "done",
         "cut",
+        "cut while it latches",
+        "a stop during a store",
         "bad_channel",
         "role",
         "authority",

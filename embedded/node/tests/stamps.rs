@@ -353,6 +353,7 @@ fn a_flash_that_cannot_be_written_takes_no_epoch_either() {
         storable: false,
         mended: 0,
         latched: Latched::default(),
+        unsure: false,
         marks: core::iter::repeat_n(Remembered::Lost(FenceRecord::floor(Epoch(0), 0)), 3).collect(),
     };
     let board = Board { outputs: 4, worst_store: WORST_STORE, drops: false };

@@ -13,7 +13,8 @@ use fencegate_wire::{
 
 impl Gate {
     pub(super) fn status(&self) -> GateStatus {
-        let lost = self.life == Life::Lost || self.channels.iter().any(Channel::is_lost);
+        // What is latched and not stored would be forgotten: that is lost storage too.
+        let lost = self.life == Life::Lost || self.unsure || self.channels.iter().any(Channel::is_lost);
         GateStatus {
             firmware: FIRMWARE,
             boots: self.challenger.boot(),

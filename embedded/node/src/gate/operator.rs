@@ -58,12 +58,13 @@ impl Gate {
         if self.fault.is_some() || self.inputs.inhibit || self.is_astray(usize::from(number), asked.now) {
             return Err(Reason::Fault.into());
         }
-        if self.latched.fault(usize::from(number)).is_some() {
+        if self.unsure || self.latched.fault(usize::from(number)).is_some() {
             // A reset after the answer must find it armed, and one before may find it either way.
             self.not_busy(asked.now, None)?;
             let rearmed = |(n, fault)| if n == usize::from(number) { None } else { fault };
             let faults = self.channels.iter().map(|channel| channel.fault).enumerate().map(rearmed);
-            let latched = self.latched.change(faults).ok_or(Reason::Storage)?;
+            let latched = self.latched.next(faults).ok_or(Reason::Storage)?;
+            self.channel_mut(number)?.rearming = true;
             return Ok(pending(asked, challenge, Change::Rearm(number, latched)));
         }
         self.arm(asked.now, number)?;
@@ -81,12 +82,13 @@ impl Gate {
         stored: Result<Stored, StoreError>,
     ) -> Step {
         let stored = self.latched(now, stored);
-        // The cause may be back since: then it is latched once more.
-        let back = self.fault.is_some() || self.inputs.inhibit || self.is_astray(usize::from(number), now);
-        let armed = match (stored, back) {
+        let channel = self.channels.get_mut(usize::from(number));
+        let rearming = channel.is_some_and(|channel| core::mem::take(&mut channel.rearming));
+        let armed = match (stored, rearming && self.fault.is_none()) {
             (false, _) => Err(Reason::Storage),
-            (true, true) => Err(Reason::Fault),
-            (true, false) => self.arm(now, number),
+            // Its cause was back meanwhile, and is latched once more.
+            (true, false) => Err(Reason::Fault),
+            (true, true) => self.arm(now, number),
         };
         match armed {
             Ok(()) => {

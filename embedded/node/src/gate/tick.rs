@@ -1,13 +1,14 @@
 //! What happens without a request: time passes, and inputs change.
 
-use super::Gate;
+use super::{Gate, LATCH_AGAIN};
 use crate::Stored;
 use crate::channel::{Channel, Wanted};
 use crate::entry::Entry;
 use crate::inputs::Inputs;
+use crate::latched::Latched;
 use crate::line::on_its_way;
 use crate::store::StoreError;
-use fencegate::{Duration, Instant};
+use fencegate::{Deadline, Duration, Instant};
 use fencegate_wire::{Cause, ChannelState, Fault, OutputConfig, What};
 
 /// How often an output on its way to its safe value is set, and contacts and the inhibit are looked at, while it matters.
@@ -46,6 +47,7 @@ impl Gate {
             for channel in &mut self.channels {
                 channel.let_go(now, Cause::Fault);
                 channel.fault.get_or_insert(Fault::Inhibited);
+                channel.rearming = false;
             }
         }
     }
@@ -84,6 +86,7 @@ impl Gate {
         for n in 0..self.channels.len() {
             let astray = self.is_astray(n, now);
             let Some(channel) = self.channels.get_mut(n) else { return };
+            channel.rearming &= !astray;
             if astray && channel.fault != Some(Fault::Feedback) {
                 channel.let_go(now, Cause::Fault);
                 channel.fault = Some(Fault::Feedback);
@@ -104,24 +107,33 @@ impl Gate {
         any
     }
 
-    /// What is to be stored of the faults that hold channels until they are rearmed, as soon as it would hold nobody up:
-    /// then a reset does not forget them. Come back with it to [`Self::latched`].
+    /// What the flash does not know of the faults that hold channels until they are rearmed: what a reset would forget.
+    pub(crate) fn unlatched(&self) -> Option<Latched> {
+        let next = self.latched.next(self.channels.iter().map(|channel| channel.fault))?;
+        (self.unsure || !next.says(self.latched)).then_some(next)
+    }
+
+    /// The same, to be stored now, unless that would delay another channel's dead man's switch: then it is waited for, as for
+    /// any store. Come back with it to [`Self::latched`].
     pub fn latch(&mut self, now: Instant) -> Option<Entry> {
-        let latched = self.latched.change(self.channels.iter().map(|channel| channel.fault))?;
+        let latched = self.unlatched()?;
         // A flash that fails is not worn out by trying again and again.
-        let now = !self.latch_failed && self.storable && self.not_busy(now, None).is_ok();
-        now.then_some(Entry::Latched(latched))
+        let left_alone = self.latch_again.is_some_and(|until| !until.is_over(now));
+        let may = self.storable && !left_alone && self.not_busy(now, None).is_ok();
+        may.then_some(Entry::Latched(latched))
     }
 
     /// Takes what [`Self::latch`] asked for with the evidence that it is stored; whether it is.
     pub fn latched(&mut self, now: Instant, stored: Result<Stored, StoreError>) -> bool {
         let latched = stored.ok().and_then(|stored| stored.latched());
+        self.unsure = latched.is_none();
         if let Some(latched) = latched {
-            self.latched = latched;
+            (self.latched, self.latch_again) = (latched, None);
         } else {
             // Either copy may have it. What is stored next comes after it.
             self.latched.serial = self.latched.serial.saturating_add(1);
-            self.latch_failed = true;
+            self.latch_again = Deadline::after(now, LATCH_AGAIN);
+            self.challenger.void();
             self.log.write(now, None, What::Fault { fault: Fault::Storage });
         }
         latched.is_some()

@@ -196,6 +196,7 @@ impl<F: NorFlash> Store<F> {
             if !self.logs.is_torn(copy).await? {
                 return Ok(());
             }
+            self.torn = true;
             let from = match self.logs.compare(Key::GATE).await {
                 Verdict::Same => copy,
                 Verdict::Later(later) => later,

@@ -81,10 +81,22 @@ fn put<F: NorFlash>(store: &mut Store<F>, channel: u8, mark: GrantRecord) -> Res
     block_on(store.put(&entry)).map(|stored| assert_eq!(stored, Stored::read_back(entry)))
 }
 
-/// What is latched after so many changes: of one number it is always the same.
+/// Something that is latched after so many changes.
 fn latched(serial: u32) -> Latched {
     let [inhibited, astray, ..] = serial.wrapping_mul(0x9e37_79b9).to_le_bytes();
     if serial == 0 { Latched::default() } else { Latched { serial, inhibited, astray } }
+}
+
+/// What a gate does before it hears anybody: where its latch is not sure, it is stored anew.
+fn settle<F: NorFlash>(store: &mut Store<F>, memory: &Memory) -> Result<Latched, StoreError> {
+    if !memory.unsure {
+        return Ok(memory.latched);
+    }
+    let again = Latched { serial: memory.latched.serial + 1, ..memory.latched };
+    block_on(store.put(&Entry::Latched(again))).map(|stored| {
+        assert_eq!(stored, Stored::read_back(Entry::Latched(again)));
+        again
+    })
 }
 
 /// How far a run that takes hours is, on standard error, once a minute.

@@ -52,13 +52,18 @@ pub(crate) struct Bench {
     pub(crate) now: u64,
     pub(crate) inputs: Inputs,
     /// What the next boot finds.
-    /// What is latched, as stored.
-    pub(crate) latched: Latched,
     pub(crate) marks: Vec<Remembered>,
+    pub(crate) latched: Latched,
     /// How long storing takes, or `None` where it fails.
     pub(crate) storing: Option<u64>,
     /// A power cut in the middle of the next store: whether its entry had got in.
     pub(crate) cut: Option<bool>,
+    /// The same in the middle of storing what is latched.
+    pub(crate) latch_cut: Option<bool>,
+    /// Whether a store that fails has got into one copy: then the next boot finds it.
+    pub(crate) half: bool,
+    /// A stop is pressed and pulled out again during the next store.
+    pub(crate) blip: bool,
     /// How often something was stored.
     pub(crate) stores: u64,
     /// Every frame that was ever put onto the line towards the gate.
@@ -115,6 +120,9 @@ impl Bench {
             marks,
             storing: Some(1),
             cut: None,
+            latch_cut: None,
+            half: false,
+            blip: false,
             stores: 0,
             line: vec![],
             provisioning,
@@ -132,8 +140,15 @@ impl Bench {
         (marks, latched): (&[Remembered], Latched),
         now: u64,
     ) -> Gate {
-        let memory =
-            Memory { boots, restless: 1, storable: true, mended: 0, latched, marks: marks.iter().copied().collect() };
+        let memory = Memory {
+            boots,
+            restless: 1,
+            storable: true,
+            mended: 0,
+            latched,
+            unsure: false,
+            marks: marks.iter().copied().collect(),
+        };
         Gate::new(provisioning.clone(), &memory, board, Instant::from_micros(now))
     }
 
@@ -162,13 +177,26 @@ impl Bench {
 
     /// What a board does between two frames: the inputs, the windows, and what is to be latched, in no time.
     pub(crate) fn poll(&mut self) -> Option<Instant> {
-        let wake = self.gate.poll(Instant::from_micros(self.now), self.inputs);
+        let wake = self.look();
         let Some(entry) = self.gate.latch(Instant::from_micros(self.now)) else { return wake };
-        let stored = self.storing.map(|_| {
+        if self.storing.is_some()
+            && let Some(got_in) = self.latch_cut.take()
+        {
+            if got_in {
+                self.keep(&entry);
+            }
+            self.power_cut();
+            return self.look();
+        }
+        if self.storing.is_some() || self.half {
             self.keep(&entry);
-            Stored::read_back(entry)
-        });
-        let _ = self.gate.latched(Instant::from_micros(self.now), stored.ok_or(StoreError::Flash));
+        }
+        let stored = self.storing.map(|_| Stored::read_back(entry)).ok_or(StoreError::Flash);
+        let _ = self.gate.latched(Instant::from_micros(self.now), stored);
+        self.look()
+    }
+
+    fn look(&mut self) -> Option<Instant> {
         self.gate.poll(Instant::from_micros(self.now), self.inputs)
     }
 
@@ -218,9 +246,20 @@ impl Bench {
                     self.keep(&pending.entry());
                     Ok(Stored::read_back(pending.entry()))
                 }
-                (None, _) => Err(StoreError::Flash),
+                (None, _) => {
+                    if self.half {
+                        self.keep(&pending.entry());
+                    }
+                    Err(StoreError::Flash)
+                }
             };
-            self.poll();
+            if core::mem::take(&mut self.blip) {
+                let before = self.inputs;
+                self.inputs.inhibit = true;
+                self.look();
+                self.inputs = before;
+            }
+            self.look();
             step = self.gate.stored(Instant::from_micros(self.now), pending, stored);
         }
         self.poll();

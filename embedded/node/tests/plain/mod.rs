@@ -19,6 +19,8 @@ pub(crate) const CHANNELS: usize = 3;
 const AGAIN: u64 = 100_000;
 /// The reasons that may pass.
 const MAY_PASS: [&str; 8] = ["authority", "storage", "jump", "expired", "fault", "held", "rate", "busy"];
+/// For how long a flash that could not store what is latched is left alone.
+const LATCH_AGAIN: u64 = 10_000_000;
 /// How long a store that was refused as busy has the right of way.
 const WANTED: u64 = 1_000_000;
 
@@ -137,6 +139,8 @@ pub(crate) struct Channel {
     pub(crate) free: u64,
     drive: Drive,
     fault: Option<Fault>,
+    /// A rearm is being stored, and nothing has happened since that it would not be for.
+    rearming: bool,
     /// The number and the tick of the last request that was done: a holder's, the operator's.
     used: [Option<(usize, u64)>; 2],
     /// Until when what was refused as busy has the right of way here.
@@ -156,10 +160,11 @@ pub(crate) struct Plain {
     earning_since: u64,
     wanted_until: u64,
     inhibited: bool,
-    /// Whether the flash takes anything, what is latched in it, and whether to latch has failed in this boot.
-    pub(crate) storing: bool,
-    pub(crate) latched: Latched,
-    latch_failed: bool,
+    /// What is latched in the flash.
+    latched: Latched,
+    /// Whether the flash may say otherwise, and until when it is left alone.
+    unsure: bool,
+    latch_again: u64,
     /// The last four refusals for what may pass, one a host and channel: who, where, up to which tick, number, why.
     refused: Vec<(u8, usize, u64, usize, &'static str)>,
     pub(crate) channels: [Channel; CHANNELS],
@@ -204,9 +209,9 @@ impl Plain {
             earning_since,
             wanted_until,
             inhibited: false,
-            storing: true,
             latched,
-            latch_failed: false,
+            unsure: false,
+            latch_again: 0,
             refused: vec![],
             channels,
         }
@@ -273,9 +278,13 @@ impl Plain {
         let (boot, tick) = asked.challenge;
         let old = boot != self.boot || tick <= self.void || now.saturating_sub(tick) >= LONGEST;
         let end = self.end(asked);
-        let rearms = *what == Rearm && self.latched[*channel].is_some();
+        let rearms = *what == Rearm && self.rearm_stores(*channel);
         let stores = above || rearms || matches!(what, Release | Acquire { .. } | Epoch { .. });
-        let held_up = self.is_held_up(*channel) || self.has_a_way_to_go(*channel);
+        let held_up = if rearms {
+            self.is_held_up(CHANNELS)
+        } else {
+            self.is_held_up(*channel) || self.has_a_way_to_go(*channel)
+        };
         let no_room = now < self.wanted_until && end.is_some_and(|end| end <= now + WORST_STORE + AGAIN);
         [
             ("role", if of_operator { *who != OPERATOR } else { *who >= OPERATOR }),
@@ -379,11 +388,12 @@ impl Plain {
         let stores = safe_first
             || matches!(asked.what, What::Acquire { .. })
             || (above && matches!(asked.what, What::Raise | What::Drive { .. } | What::Release));
-        let rearms = asked.what == What::Rearm && self.latched[n].is_some();
+        let rearms = asked.what == What::Rearm && self.rearm_stores(n);
         if rearms && matches!(reason, None | Some("busy")) {
-            self.want(n);
+            self.want(CHANNELS);
         }
         if rearms && reason.is_none() {
+            self.channels[n].rearming = true;
             return Said::Stored;
         }
         if stores && matches!(reason, None | Some("busy")) {
@@ -466,15 +476,40 @@ impl Plain {
         self.channels[n].fault.filter(|fault| *fault != Fault::Expired)
     }
 
+    /// Whether a rearm of this channel changes what is stored, or may.
+    fn rearm_stores(&self, n: usize) -> bool {
+        self.unsure || self.latched[n].is_some()
+    }
+
+    /// What is to be latched now, if anything is; where it has to wait, it has the right of way.
+    pub(crate) fn latch(&mut self) -> Option<Latched> {
+        let held = std::array::from_fn(|n| self.held(n));
+        if (held == self.latched && !self.unsure) || self.now < self.latch_again {
+            return None;
+        }
+        self.want(CHANNELS);
+        (!self.is_held_up(CHANNELS)).then_some(held)
+    }
+
+    /// That is stored, or it is not.
+    pub(crate) fn latched(&mut self, held: Option<Latched>) {
+        self.unsure = held.is_none();
+        if let Some(held) = held {
+            (self.latched, self.latch_again) = (held, 0);
+        } else {
+            (self.void, self.latch_again) = (self.last, self.now + LATCH_AGAIN);
+        }
+    }
+
     /// The rearm's store is over, at the present.
-    pub(crate) fn stored_rearm(&mut self, asked: &Asked, stored: bool) -> Said {
+    pub(crate) fn stored_rearm(&mut self, asked: &Asked, stored: Option<Latched>) -> Said {
         let n = asked.channel;
-        if !stored {
-            self.latch_failed = true;
+        self.latched(stored);
+        let rearming = core::mem::take(&mut self.channels[n].rearming);
+        if stored.is_none() {
             return self.refuse(asked, "storage");
         }
-        self.latched = self.rearmed(n);
-        if self.inhibited || self.is_astray(n) {
+        if !rearming {
             return self.refuse(asked, "fault");
         }
         if self.channels[n].fault.take().is_some() {

@@ -1,6 +1,6 @@
 //! What the model's outputs do as time passes and inputs change.
 
-use super::{CHANNELS, Drive, EVERY, Fault, LONGEST, Plain, TERMS, WORST_STORE};
+use super::{Drive, EVERY, Fault, LONGEST, Plain, TERMS, WORST_STORE};
 
 impl Plain {
     pub(super) fn let_go(&mut self, n: usize, at: u64) {
@@ -23,6 +23,7 @@ impl Plain {
             if inhibit {
                 self.let_go(n, now);
                 self.channels[n].fault.get_or_insert(Fault::Inhibited);
+                self.channels[n].rearming = false;
             }
             match self.channels[n].drive {
                 Drive::Driven { end, .. } if end <= now => {
@@ -40,26 +41,12 @@ impl Plain {
                 line.astray = line.astray.or(Some(now)).filter(|_| config.feedback.is_some() && !follows);
                 output += 1;
             }
+            self.channels[n].rearming &= !self.is_astray(n);
             if self.is_astray(n) && self.channels[n].fault != Some(Fault::Feedback) {
                 self.let_go(n, now);
                 self.channels[n].fault = Some(Fault::Feedback);
                 self.set(n);
             }
-        }
-        self.latch();
-    }
-
-    /// Faults that outlive a boot are stored as soon as that holds nobody up.
-    fn latch(&mut self) {
-        let held = std::array::from_fn(|n| self.held(n));
-        if held == self.latched || self.latch_failed {
-            return;
-        }
-        self.want(CHANNELS);
-        match self.is_held_up(CHANNELS) {
-            true => {}
-            false if self.storing => self.latched = held,
-            false => self.latch_failed = true,
         }
     }
 
@@ -108,7 +95,7 @@ impl Plain {
 
     /// Instants at which something is over.
     pub(crate) fn ends(&self) -> Vec<u64> {
-        let mut ends = vec![self.earning_since + EVERY, self.last + LONGEST, self.wanted_until];
+        let mut ends = vec![self.earning_since + EVERY, self.last + LONGEST, self.wanted_until, self.latch_again];
         for (n, c) in self.channels.iter().enumerate() {
             ends.extend([c.ends, c.free]);
             ends.extend(self.deadline(n));

@@ -81,6 +81,8 @@ pub(crate) struct SideBySide {
     /// What the model's flash holds, and whether it was lost.
     pub(crate) flash: [(Mark, bool); CHANNELS],
     pub(crate) latched: Latched,
+    /// The power is cut the next time that something is latched: whether that had got in.
+    pub(crate) latch_cut: Option<bool>,
     pub(crate) challenges: Vec<(u32, u64)>,
     pub(crate) sent: Vec<(Asked, Vec<u8>)>,
     /// A run that was asked for by its seed tells its steps.
@@ -98,6 +100,7 @@ impl SideBySide {
             plain,
             flash,
             latched: [None; CHANNELS],
+            latch_cut: None,
             challenges: vec![(1, 0)],
             sent: vec![],
             tells,
@@ -106,15 +109,33 @@ impl SideBySide {
     }
 
     pub(crate) fn poll(&mut self) {
+        let (now, cut) = (self.bench.now, self.latch_cut.take());
+        self.bench.latch_cut = cut;
         self.bench.poll();
-        self.plain.now = self.bench.now;
-        self.poll_plain();
+        self.bench.latch_cut = None;
+        self.plain.now = now;
+        self.look();
+        self.latch(cut);
     }
 
-    fn poll_plain(&mut self) {
-        self.plain.storing = self.bench.storing.is_some();
+    fn look(&mut self) {
         self.plain.poll(self.bench.inputs.inhibit, self.bench.inputs.closed);
-        self.latched = self.plain.latched;
+    }
+
+    /// Stores what the model has to latch.
+    fn latch(&mut self, cut: Option<bool>) {
+        let Some(held) = self.plain.latch() else { return };
+        let stored = self.bench.storing.is_some();
+        if if stored { cut != Some(false) } else { self.bench.half } {
+            self.latched = held;
+        }
+        if stored && cut.is_some() {
+            self.met("cut while it latches");
+            self.reboot();
+        } else {
+            self.plain.latched(stored.then_some(held));
+        }
+        self.look();
     }
 
     pub(crate) fn reboot(&mut self) {
@@ -146,13 +167,13 @@ impl SideBySide {
         let (storing, cut) = (self.bench.storing, self.bench.cut);
         let said = match self.plain.ask(asked) {
             Said::Stored => {
-                let rearms = asked.what == What::Rearm;
-                let entry = storing.is_some().then(|| self.plain.entry(asked));
-                match entry {
-                    None => {}
-                    Some(_) if cut == Some(false) => {}
-                    Some(_) if rearms => self.latched = self.plain.rearmed(asked.channel),
-                    Some(entry) => self.flash[asked.channel] = (entry, false),
+                let rearmed = (asked.what == What::Rearm).then(|| self.plain.rearmed(asked.channel));
+                let entry = self.plain.entry(asked);
+                if if storing.is_some() { cut != Some(false) } else { self.bench.half } {
+                    match rearmed {
+                        Some(rearmed) => self.latched = rearmed,
+                        None => self.flash[asked.channel] = (entry, false),
+                    }
                 }
                 if storing.is_some() && cut.is_some() {
                     self.met("cut");
@@ -161,12 +182,20 @@ impl SideBySide {
                     return self.reboot();
                 }
                 self.plain.now += storing.unwrap_or(0);
-                self.poll_plain();
-                if rearms { self.plain.stored_rearm(asked, entry.is_some()) } else { self.plain.stored(asked, entry) }
+                if self.bench.blip {
+                    self.met("a stop during a store");
+                    self.plain.poll(true, self.bench.inputs.closed);
+                }
+                self.look();
+                match rearmed {
+                    Some(rearmed) => self.plain.stored_rearm(asked, storing.and(Some(rearmed))),
+                    None => self.plain.stored(asked, storing.and(Some(entry))),
+                }
             }
             said => said,
         };
-        self.poll_plain();
+        self.look();
+        self.latch(None);
         if self.tells {
             println!("{} µs: {asked:?}: {said:?}, {:?}", self.bench.now, self.plain.outputs());
         }

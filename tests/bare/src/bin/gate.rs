@@ -59,6 +59,7 @@ impl Bench {
             storable: true,
             mended: 0,
             latched: Latched::default(),
+            unsure: false,
             marks: core::iter::repeat_n(fresh, 5).collect(),
         };
         let board = Board { outputs: 6, worst_store: Duration::from_millis(20), drops: false };

@@ -218,6 +218,13 @@ impl<const WORD: usize, const READ: usize> NorFlash for Nor<WORD, READ> {
 pub(super) trait Part: NorFlash + From<Chip> + Into<Chip> {
     /// How many pages it has unless more are asked for.
     const PAGES: usize;
+    /// Whether its words are an adapter's.
+    const ADAPTED: bool = false;
+
+    /// What it is called in what a run has counted.
+    fn name() -> String {
+        if Self::ADAPTED { "bytes behind the adapter".to_owned() } else { format!("words of {}", Self::WRITE_SIZE) }
+    }
 }
 
 impl<const WORD: usize, const READ: usize> From<Chip> for Nor<WORD, READ> {
@@ -250,4 +257,5 @@ impl From<Words<Nor<1>>> for Chip {
 
 impl Part for Words<Nor<1>> {
     const PAGES: usize = 4;
+    const ADAPTED: bool = true;
 }

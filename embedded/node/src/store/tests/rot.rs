@@ -34,7 +34,7 @@ fn assert_no_lower<F: Part>(damaged: Chip, token: u64, context: &str) -> bool {
             let stands = trusted(&memory, 0);
             assert!(stands.is_none_or(|found| found == mark(token)), "{context}: {stands:?}");
             let last = latched(u32::try_from(token - token % 3).unwrap());
-            assert!(stands.is_none() || memory.latched == last, "{context}: {:?}", memory.latched);
+            assert!(stands.is_none() || memory.latched.says(last), "{context}: {:?}", memory.latched);
             let (again, _) = self::memory::<F>(after);
             assert_eq!(trusted(&again, 0), stands, "{context}");
             stands.is_some()
@@ -53,7 +53,7 @@ fn rot_anywhere<F: Part>(every: usize) {
     for token in [5, 300] {
         let flash = raised::<F>(token);
         assert!(token == 5 || flash.erases.iter().any(|erases| *erases > 0), "round the storage");
-        let mut progress = Progress::new(format!("words of {}, {token} raises", F::WRITE_SIZE), flash.bytes.len());
+        let mut progress = Progress::new(format!("{}, {token} raises", F::name()), flash.bytes.len());
         for at in 0..flash.bytes.len() {
             progress.one();
             let old = flash.bytes[at];
@@ -73,12 +73,12 @@ fn rot_anywhere<F: Part>(every: usize) {
                 let mut damaged = flash.clone();
                 damaged.bytes[at] = other;
                 rots += 1;
-                let context = format!("words of {}, byte {at} from {old:x} to {other:x}", F::WRITE_SIZE);
+                let context = format!("{}, byte {at} from {old:x} to {other:x}", F::name());
                 faults += u32::from(!assert_no_lower::<F>(damaged, token, &context));
             }
         }
     }
-    println!("counted: words of {}: {faults} faults of {rots} rotten bits and bytes", F::WRITE_SIZE);
+    println!("counted: {}: {faults} faults of {rots} rotten bits and bytes", F::name());
     assert_eq!(faults, 0, "one copy is enough");
 }
 

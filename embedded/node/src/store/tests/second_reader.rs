@@ -20,8 +20,6 @@ fn learn(model: &mut Model, memory: &Memory) {
         assert!(order.is_some_and(std::cmp::Ordering::is_ge), "channel {n} from {:?} to {mark:?}", model.marks[n]);
         model.marks[n] = *mark;
     }
-    assert!(memory.latched == latched(memory.latched.serial) && memory.latched.serial >= model.latched);
-    model.latched = memory.latched.serial;
     assert!(memory.boots > model.boots, "boot {} after {}", memory.boots, model.boots);
 }
 
