@@ -1,10 +1,10 @@
 //! A lease on a cluster of etcd whose members fail, and on one that was taken back to a snapshot.
 
-use super::worker::{Held, appears, etcd_url, hold, hold_for};
-use fencegate_tests::{EmulatedGate, Said, Server};
+use super::worker::{Held, PATIENCE, appears, etcd_url, first, hold, hold_for, last, marks};
+use fencegate_tests::{EmulatedGate, Network, Said, Server};
 use std::process::Command;
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A lease of 15 s with ten heartbeats: cancellation, 5 s without an answer, leaves room for an election.
 fn hold_long(coordinator: &str, flags: &[&str], script: &str) -> Command {
@@ -36,6 +36,57 @@ fn a_lease_outlives_its_leader_and_nobody_else_gets_it_meanwhile() {
     assert!(a.err.contains("renewed: ") && !a.err.contains("cancelled: "), "{a:?}");
     let b = Held::begin(hold_long(&url, &[], "echo $FENCEGATE_TOKEN")).end();
     assert_eq!(b.status, 0, "two of three are enough, and nothing is left held: {b:?}");
+}
+
+/// The cable to the others, and not the process: what is cut off with it goes on talking to whoever reaches it.
+#[test]
+fn a_leader_cut_off_from_the_others_grants_nothing_and_no_two_are_inside_their_windows() {
+    let Some(network) = Network::new(3) else {
+        println!("not tested: only root makes network namespaces");
+        return;
+    };
+    let cluster = Server::etcd_cluster_on::<3>(&network);
+    let leader = cluster.iter().position(Server::leads).unwrap();
+    let all: Vec<_> = cluster.iter().map(|member| format!("{}:{}", member.host, member.port)).collect();
+    let (all, alone) = (format!("etcd://{}", all.join(",")), etcd_url(&cluster[leader]));
+    let folder = tempfile::tempdir().unwrap();
+    let [a_marks, b_marks] = ["a", "b"].map(|name| folder.path().join(name));
+
+    // One that hears of the cluster only through the member that is cut off.
+    let held = |url: &str, holder, script: &str| Held::begin(hold_for("6s", url, holder, &["--status"], script));
+    let a = held(&alone, "a", &marks(&a_marks));
+    appears(&a_marks);
+    network.cut_off(leader);
+    let b = held(&all, "b", &format!("{} & sleep 4", marks(&b_marks)));
+    let begun = Instant::now();
+    while cluster[leader].leads() {
+        assert!(begun.elapsed() < PATIENCE, "it does not step down");
+        sleep(Duration::from_millis(50));
+    }
+    let c = Held::begin(hold_for("6s", &alone, "c", &["--wait", "2s"], "echo no")).end();
+    assert!([3, 121].contains(&c.status) && c.out.is_empty(), "a minority grants nothing: {c:?}");
+    let a = a.end();
+    assert_eq!(a.status, 122, "{a:?}");
+    let b = b.end();
+    let granted = |said: &Said| {
+        said.err
+            .lines()
+            .find_map(|line| line.strip_prefix("acquired: epoch 0 token "))
+            .map(|line| line.split(',').next().unwrap().parse::<u64>().unwrap())
+    };
+    assert!(b.status == 0 && granted(&b) > granted(&a), "the majority goes on: {b:?} after {a:?}");
+    assert!(last(&a_marks) < first(&b_marks), "two at once: until {} and from {}", last(&a_marks), first(&b_marks));
+
+    network.join(leader);
+    let begun = Instant::now();
+    loop {
+        let d = held(&alone, "d", "echo yes").end();
+        if d.status == 0 {
+            assert!(granted(&d) > granted(&b), "{d:?} after {b:?}");
+            break;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{d:?}");
+    }
 }
 
 #[test]

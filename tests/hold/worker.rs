@@ -29,7 +29,7 @@ pub(super) fn hold_for(ttl: &str, coordinator: &str, holder: &str, flags: &[&str
 }
 
 pub(super) fn etcd_url(server: &Server) -> String {
-    format!("etcd://127.0.0.1:{}", server.port)
+    format!("etcd://{}:{}", server.host, server.port)
 }
 
 pub(super) fn postgres_url(server: &Server) -> String {
@@ -98,8 +98,16 @@ pub(super) fn marks(file: &Path) -> String {
 
 /// The last time in such a file, in microseconds.
 pub(super) fn last(file: &Path) -> u64 {
-    let text = fs::read_to_string(file).unwrap();
-    let text = text.trim_end().lines().last().unwrap();
+    uptime(fs::read_to_string(file).unwrap().trim_end().lines().last().unwrap())
+}
+
+/// The first.
+pub(super) fn first(file: &Path) -> u64 {
+    uptime(fs::read_to_string(file).unwrap().lines().next().unwrap())
+}
+
+/// Seconds since boot, as `/proc/uptime` has them, in microseconds.
+fn uptime(text: &str) -> u64 {
     let (seconds, hundredths) = text.split_once('.').unwrap();
     seconds.parse::<u64>().unwrap() * 1_000_000 + hundredths.parse::<u64>().unwrap() * 10_000
 }

@@ -3,12 +3,14 @@
 
 mod board;
 mod host;
+mod network;
 mod random;
 mod server;
 
 use board::Debugger;
 pub use board::{Contact, Monitor};
 pub use host::{Host, drive};
+pub use network::Network;
 pub use random::{Random, is_soak, seed};
 pub use server::Server;
 

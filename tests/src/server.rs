@@ -1,6 +1,7 @@
 //! Lock services and stores as Debian packs them: started on 127.0.0.1, on a port and in a folder of their own, and killed
 //! when they are dropped.
 
+use crate::network::Network;
 use std::fs::{self, File};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -15,7 +16,9 @@ const READY: Duration = Duration::from_mins(1);
 #[derive(Debug)]
 pub struct Server {
     child: Child,
-    /// Where it listens, on 127.0.0.1.
+    /// Where it listens: 127.0.0.1, unless it has a machine of its own.
+    pub host: String,
+    /// On which port.
     pub port: u16,
     folder: tempfile::TempDir,
     /// Whose process it is, where it refuses to be root's.
@@ -39,18 +42,28 @@ fn kept(user: Option<&str>, program: impl AsRef<std::ffi::OsStr>) -> Command {
     command
 }
 
-fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     Command::new("id").arg("-u").output().unwrap().stdout.trim_ascii() == b"0"
 }
 
 impl Server {
-    fn start(mut command: Command, port: u16, folder: tempfile::TempDir, user: Option<&'static str>) -> Self {
+    fn start(command: Command, port: u16, folder: tempfile::TempDir, user: Option<&'static str>) -> Self {
+        Self::start_at(command, "127.0.0.1", port, folder, user)
+    }
+
+    fn start_at(
+        mut command: Command,
+        host: &str,
+        port: u16,
+        folder: tempfile::TempDir,
+        user: Option<&'static str>,
+    ) -> Self {
         let said = File::options().create(true).append(true).open(folder.path().join("said")).unwrap();
         command.stdout(said.try_clone().unwrap()).stderr(said).current_dir(folder.path());
         let child = command.spawn().unwrap_or_else(|e| panic!("{command:?}: {e}"));
-        let mut server = Self { child, port, folder, user };
+        let mut server = Self { child, host: host.to_owned(), port, folder, user };
         let begun = Instant::now();
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+        while TcpStream::connect((host, port)).is_err() {
             let gone = server.child.try_wait().unwrap();
             assert!(gone.is_none() && begun.elapsed() < READY, "{command:?} ({gone:?}): {}", server.said());
             sleep(Duration::from_millis(20));
@@ -83,14 +96,31 @@ impl Server {
     /// # Panics
     /// Where a member does not start, or there is no leader.
     pub fn etcd_cluster<const N: usize>() -> [Self; N] {
-        let folders = [(); N].map(|()| tempfile::tempdir().unwrap());
-        let ports = [(); N].map(|()| (free_port(), free_port()));
-        let members: Vec<_> = (0..N).map(|n| format!("m{n}=http://127.0.0.1:{}", ports[n].1)).collect();
-        let mut n = 0;
-        let cluster = folders.map(|folder| {
-            let server = Self::etcd_member(n, ports[n], &members.join(","), folder);
-            n += 1;
-            server
+        let places = [(); N].map(|()| ("127.0.0.1".to_owned(), free_port(), free_port()));
+        Self::etcd_cluster_at(&places, |_| kept(None, "etcd"))
+    }
+
+    /// A cluster of etcd, each member on a machine of its own.
+    ///
+    /// # Panics
+    /// As [`Self::etcd_cluster`].
+    pub fn etcd_cluster_on<const N: usize>(network: &Network) -> [Self; N] {
+        let places = std::array::from_fn(|n| (network.address(n), 2379, 2380));
+        Self::etcd_cluster_at(&places, |n| {
+            let mut command = kept(None, "ip");
+            command.args(["netns", "exec", &network.machine(n), "etcd"]);
+            command
+        })
+    }
+
+    fn etcd_cluster_at<const N: usize>(
+        places: &[(String, u16, u16); N],
+        command: impl Fn(usize) -> Command,
+    ) -> [Self; N] {
+        let member = |(n, (host, _, peer)): (usize, &(String, u16, u16))| format!("m{n}=http://{host}:{peer}");
+        let members: Vec<_> = places.iter().enumerate().map(member).collect();
+        let cluster = std::array::from_fn(|n| {
+            Self::etcd_member(command(n), n, &places[n], &members.join(","), tempfile::tempdir().unwrap())
         });
         for server in &cluster {
             let begun = Instant::now();
@@ -102,14 +132,19 @@ impl Server {
         cluster
     }
 
-    fn etcd_member(n: usize, (port, peer): (u16, u16), cluster: &str, folder: tempfile::TempDir) -> Self {
-        let (client, peer) = (format!("http://127.0.0.1:{port}"), format!("http://127.0.0.1:{peer}"));
-        let mut command = kept(None, "etcd");
+    fn etcd_member(
+        mut command: Command,
+        n: usize,
+        (host, port, peer): &(String, u16, u16),
+        cluster: &str,
+        folder: tempfile::TempDir,
+    ) -> Self {
+        let (client, peer) = (format!("http://{host}:{port}"), format!("http://{host}:{peer}"));
         command.args(["--name", &format!("m{n}"), "--data-dir"]).arg(folder.path().join("data"));
         command.args(["--listen-client-urls", &client, "--advertise-client-urls", &client]);
         command.args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer]);
         command.args(["--initial-cluster", cluster, "--unsafe-no-fsync"]);
-        Self::start(command, port, folder, None)
+        Self::start_at(command, host, *port, folder, None)
     }
 
     /// Takes a cluster of one back to an earlier snapshot of it, revisions and all.
@@ -119,15 +154,15 @@ impl Server {
     #[must_use]
     pub fn etcd_restored(mut self, snapshot: &Path) -> Self {
         self.kill();
-        let (ports, folder) = ((free_port(), free_port()), tempfile::tempdir().unwrap());
-        let member = format!("m0=http://127.0.0.1:{}", ports.1);
+        let (place, folder) = (("127.0.0.1".to_owned(), free_port(), free_port()), tempfile::tempdir().unwrap());
+        let member = format!("m0=http://127.0.0.1:{}", place.2);
         let mut restore = Command::new("etcdctl");
         restore.env("ETCDCTL_API", "3").args(["snapshot", "restore"]).arg(snapshot);
         restore.args(["--name", "m0", "--initial-cluster", &member, "--data-dir"]).arg(folder.path().join("data"));
-        restore.args(["--initial-advertise-peer-urls", &format!("http://127.0.0.1:{}", ports.1)]);
+        restore.args(["--initial-advertise-peer-urls", &format!("http://127.0.0.1:{}", place.2)]);
         let made = restore.output().unwrap();
         assert!(made.status.success(), "{made:?}");
-        let server = Self::etcd_member(0, ports, &member, folder);
+        let server = Self::etcd_member(kept(None, "etcd"), 0, &place, &member, folder);
         let begun = Instant::now();
         while !server.etcdctl(&["endpoint", "health"]).output().unwrap().status.success() {
             assert!(begun.elapsed() < READY, "no leader: {}", server.said());
@@ -150,7 +185,7 @@ impl Server {
     /// `etcdctl` for it.
     pub fn etcdctl(&self, words: &[&str]) -> Command {
         let mut command = Command::new("etcdctl");
-        command.env("ETCDCTL_API", "3").env("ETCDCTL_ENDPOINTS", format!("http://127.0.0.1:{}", self.port));
+        command.env("ETCDCTL_API", "3").env("ETCDCTL_ENDPOINTS", format!("http://{}:{}", self.host, self.port));
         command.args(words).stdin(Stdio::null());
         command
     }
