@@ -3,8 +3,10 @@
 use cobs::{decode_vec, encode_vec};
 use crc::{CRC_32_ISO_HDLC, Crc};
 use fencegate_host::fencegate::{Deadline, Duration, Epoch, HolderId, Token};
-use fencegate_host::wire::{Client, MAX_FRAME, MAX_PAYLOAD, Operation, Output, Reason, Request, Role, Timing};
-use fencegate_host::{GateClient, clock};
+use fencegate_host::wire::{
+    Client, MAX_FRAME, MAX_PAYLOAD, Operation, Output, Provisioning, Reason, Request, Role, Timing,
+};
+use fencegate_host::{GateClient, clock, emulator};
 use fencegate_tests::{EmulatedGate, Host, Random, board, drive, is_soak, seed};
 use serde_json::json;
 use std::io::Read;
@@ -54,14 +56,24 @@ fn recorded(gate: &EmulatedGate) -> Vec<Vec<u8>> {
         assert_eq!(b.drive(1, 5, value, window), Some(Ok(())));
     }
     assert_eq!(b.drive(1, 4, 1, window), Some(Err(Reason::Stale)));
-    for request in [Request::Status, Request::Channel { channel: 0 }, Request::Counters] {
+    for request in [Request::Status, Request::Channel { channel: 0 }, Request::Counters, Request::Log { from: 0 }] {
         b.call(Operation::new(request)).unwrap();
     }
+    b.call(Operation::new(Request::Acquire { channel: 3, ttl: window })).unwrap();
+    b.call(Operation::new(Request::Renew { channel: 3, epoch: Epoch(0), token: Token::new(1).unwrap() })).unwrap();
     assert_eq!(b.raise(4, 3), Some(Ok(())));
     let (epoch, token) = (Epoch(0), Token::new(3).unwrap());
     b.call(Operation::new(Request::Release { channel: 4, epoch, token })).unwrap();
     let mut operator = gate.speak(Role::Operator);
-    for request in [Request::Epoch { channel: 2, epoch: Epoch(1), floor: 9 }, Request::Rearm { channel: 1 }] {
+    let Provisioning { gate: config, channels, outputs } = emulator().unwrap();
+    for request in [
+        Request::Epoch { channel: 2, epoch: Epoch(1), floor: 9 },
+        Request::Rearm { channel: 1 },
+        // With nobody beside the board.
+        Request::SetOutput { output: 0, config: outputs[0].clone() },
+        Request::SetChannel { channel: 0, config: channels[0].clone() },
+        Request::Provision { config, channels: 1, outputs: 1 },
+    ] {
         operator.call(Operation::new(request)).unwrap();
     }
     gate.monitor()
