@@ -6,7 +6,9 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
+use std::thread::sleep;
 use std::time::{Duration, Instant};
+use xtask::board::Board;
 
 #[test]
 fn junk_at_the_panel_is_ignored_and_what_was_understood_is_written_back() {
@@ -39,6 +41,36 @@ fn a_pressed_stop_stays_pressed_through_a_reset_and_waits_for_a_rearm_after_a_po
     gate.done("rearm --channel 0");
     let gate = gate.power_cycle();
     gate.done("drive --channel 0 --token 1 --holder a --value 1 --window 1s");
+}
+
+/// The MPS2's timer has 32 bits at 25 MHz: it begins anew after 171.8 s. One window spans that, and one ends in it.
+#[test]
+fn the_switch_is_on_time_though_the_boards_timer_begins_anew() {
+    if board() != Board::Mps2 {
+        println!("not tested: this board's timer counts to 2⁶⁴ µs");
+        return;
+    }
+    let started = Instant::now();
+    let gate = EmulatedGate::new();
+    let wrap = |seconds: f64| started + Duration::from_secs_f64(171.8 + seconds);
+    sleep(wrap(-8.0) - Instant::now());
+    let mut monitor = gate.monitor();
+    for (channel, window) in [(0, "50s"), (1, "9s"), (2, "12s")] {
+        gate.done(&format!("drive --channel {channel} --token 1 --holder a --value 1 --window {window}"));
+    }
+    let driven = Instant::now();
+    assert_eq!(monitor.outputs(), 0b111);
+    for (channel, window) in [(1, 9), (2, 12)] {
+        let end = driven + Duration::from_secs(window);
+        monitor.falls(1 << channel, end + Duration::from_millis(250)).unwrap_or_else(|| panic!("{channel} is late"));
+        assert!(Instant::now() + Duration::from_secs(5) > end, "nor is it let go of as if time had leapt");
+    }
+    assert!(Instant::now() > wrap(1.0), "that was before it");
+    let left = gate.channel(0)["window_left_us"].as_u64().unwrap();
+    assert!((20_000_000..=40_000_000).contains(&left), "{left}");
+    assert_eq!((monitor.outputs(), &gate.ask("status").1["boots"]), (1, &json!(1)));
+    gate.done("drive --channel 1 --token 1 --holder a --value 1 --window 1s");
+    monitor.falls(2, Instant::now() + Duration::from_millis(1_250)).expect("the switch goes on");
 }
 
 #[test]

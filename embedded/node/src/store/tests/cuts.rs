@@ -411,7 +411,7 @@ fn cuts_upon_cuts<F: Part>(lives: usize) {
 
 #[test]
 fn cut_after_cut_nothing_goes_down() {
-    let lives = if soak() { 300 } else { 3 };
+    let lives = if soak() { 100 } else { 3 };
     cuts_upon_cuts::<Nor<4>>(lives);
     cuts_upon_cuts::<Nor<8>>(lives);
     cuts_upon_cuts::<Nor<16>>(lives);

@@ -1,5 +1,5 @@
 //! Rot: bits and bytes that change by themselves, in one copy and in both. The claim is: any single bit or byte rotted in
-//! either copy, in words of every length; the default run takes a sample of them, and a soak all.
+//! either copy, in words of every length; the default run takes a sample of them, and a soak all of one length.
 
 use super::nor::Nor;
 use super::*;
@@ -44,12 +44,14 @@ fn assert_no_lower<F: Part>(damaged: Chip, token: u64, context: &str) -> bool {
     }
 }
 
-/// One bit or byte after the other, after the first raises and once the pages have been erased and the records moved:
-/// a soak turns every bit by itself, and every byte to 00, to FF and to its complement; in words of 4 it gives every byte
-/// that the first raises have written every other value. At `every` word or so of what is written there is one, unless it is a soak.
+/// One bit or byte after the other, after the first raises and once the pages have been erased and the records moved. A soak
+/// turns every bit of words of 4 by itself, and every byte to 00, to FF and to its complement, and gives every byte that the
+/// first raises have written every other value; of the other words it takes one byte in eight. Else it is one in `every` or
+/// so of what is written.
 fn rot_anywhere<F: Part>(every: usize) {
     let mut random = Random(seed() ^ F::WRITE_SIZE as u64);
     let (mut faults, mut rots) = (0, 0);
+    let whole = F::WRITE_SIZE == 4 && !F::ADAPTED;
     for token in [5, 300] {
         let flash = raised::<F>(token);
         assert!(token == 5 || flash.erases.iter().any(|erases| *erases > 0), "round the storage");
@@ -57,11 +59,17 @@ fn rot_anywhere<F: Part>(every: usize) {
         for at in 0..flash.bytes.len() {
             progress.one();
             let old = flash.bytes[at];
-            if !soak() && random.below(if old == 0xff { 97 * every } else { every }) != 0 {
+            let one_in = match (soak(), whole) {
+                (true, true) => 1,
+                (true, false) => 8,
+                (false, _) if old == 0xff => 97 * every,
+                (false, _) => every,
+            };
+            if random.below(one_in) != 0 {
                 continue;
             }
             let bits = (0..8).map(|bit| old ^ 1 << bit);
-            let mut others: Vec<u8> = if F::WRITE_SIZE == 4 && token == 5 && old != 0xff {
+            let mut others: Vec<u8> = if whole && token == 5 && old != 0xff {
                 (0..=0xff).filter(|byte| *byte != old).collect()
             } else {
                 bits.chain([0x00, 0xff, !old]).filter(|byte| *byte != old).collect()
