@@ -115,7 +115,12 @@ impl Resource for Fence {
 
 /// T = 9 s, c = 3 s, h = c less the round trip of 100 ms, window 9 s less 9 ms and 1 µs.
 fn runner(script: &Arc<Script>) -> Runner<Paused> {
-    let plan = Plan::for_ttl(Duration::from_secs(9)).drift(Drift::from_ppm(1_000));
+    runner_of(script, 3)
+}
+
+/// The same with so many heartbeats per TTL.
+fn runner_of(script: &Arc<Script>, attempts: u64) -> Runner<Paused> {
+    let plan = Plan::for_ttl(Duration::from_secs(9)).drift(Drift::from_ppm(1_000)).attempts(attempts);
     let plan = plan.round_trip(Duration::from_millis(100));
     let id = HolderId::new("a#1").unwrap();
     Runner::with_clock(script.clone(), plan, id, Paused(TokioInstant::now())).unwrap()
@@ -170,6 +175,35 @@ async fn the_schedule_outlives_errors_and_a_late_answer_counts_from_its_own_send
     let sent = script.times("renew");
     assert_eq!(ends, [window, sent[2] + window], "{sent:?}");
     assert!(sent[1] - sent[0] < 500 && sent[2] - sent[1] < 1_000 && sent[3] - sent[2] < 2_900, "{sent:?}");
+}
+
+/// What is overdue is asked again, and then both are answered, the older one last.
+#[tokio::test(start_paused = true)]
+async fn two_answers_to_one_question_move_the_window_once_and_never_back() {
+    let script = script(&[], &[Yes(1_500), Yes(10)], &[]);
+    let (to, mut reports) = mpsc::unbounded_channel();
+    let held = runner_of(&script, 10).reports(to).hold(CancellationToken::new(), |lease| async move {
+        let mut ends = vec![lease.deadline()];
+        for _ in 0..60 {
+            sleep(Std::from_millis(100)).await;
+            ends.push(lease.deadline());
+        }
+        ends
+    });
+    let held = held.await.unwrap();
+    assert_eq!((held.cancelled, held.released), (None, true));
+    assert!(held.output.is_sorted(), "{:?}", held.output);
+    let sent = script.times("renew");
+    assert!(sent[1] < sent[0] + 1_500, "both were under way at once: {sent:?}");
+    let mut ends = Vec::new();
+    while let Ok(report) = reports.try_recv() {
+        if let Report::Renewed(end) = report {
+            ends.push(end.instant().as_micros() / 1_000);
+        }
+    }
+    assert_eq!(ends[0], sent[1] + 8_990, "it counts from when it was itself sent: {ends:?} {sent:?}");
+    assert!(ends.iter().all(|end| *end > sent[0] + 8_990), "the older one, heard last, says nothing new: {ends:?}");
+    assert_eq!(script.times("release").len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
