@@ -6,6 +6,7 @@
 mod bare;
 mod gate;
 mod host;
+mod leases;
 mod pico;
 mod shipped;
 mod web;
@@ -29,6 +30,8 @@ pub enum Part {
     Host,
     /// The audit of a long log.
     Audit,
+    /// Leases that are held: what one costs, renewals at etcd, what `hold` adds to a command's start.
+    Leases,
     /// The module and the page.
     Web,
 }
@@ -43,6 +46,7 @@ impl Part {
             Self::Pico => "pico",
             Self::Host => "host",
             Self::Audit => "audit",
+            Self::Leases => "leases",
             Self::Web => "web",
         }
     }
@@ -58,6 +62,7 @@ pub fn run(root: &Path, parts: &[Part]) -> Result<()> {
             Part::Pico => pico::measure(root),
             Part::Host => host::decisions(root),
             Part::Audit => host::audit(root),
+            Part::Leases => leases::measure(root),
             Part::Web => web::measure(root),
         }?;
         println!("{table}");
