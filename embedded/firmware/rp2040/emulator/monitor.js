@@ -3,7 +3,7 @@
 // | command | answer |
 // |---|---|
 // | `pins` | `outputs: 0x00000001` |
-// | `time` | `nanos: 1234567`, since the power came |
+// | `time` | `1234567: 0`, nanoseconds since the power came |
 // | `edges` | each change of the outputs since this was last asked: `nanos: 0x00000001`, a line each |
 // | `erases` | each erase of a sector since this was last asked: `from: to`, in nanoseconds, a line each |
 // | `trips` | each frame and its answer since this was last asked: `from: to cycles there back`, a line each: nanoseconds from
@@ -12,6 +12,7 @@
 // | `erase MS` | from now on the flash takes so long for a sector |
 // | `glitch US` | opens the emergency stop for so long; `nanos: 0`, when |
 // | `poke ADDRESS BYTES` | changes code, until the next reset; both in hexadecimal |
+// | `usb deaf`, `usb listens` | whoever has opened the USB port stops reading; reads again |
 // | `system_reset` | pulls the RUN pin |
 
 const PROMPT = "(rp2040) ";
@@ -87,7 +88,7 @@ export class Monitor {
       case "pins":
         return `outputs: ${hex(board.outputs)}`;
       case "time":
-        return `nanos: ${Math.round(board.nanos)}`;
+        return `${Math.round(board.nanos)}: 0`;
       case "edges":
         return this.#edges.splice(0).join("\n");
       case "trips": {
@@ -116,6 +117,10 @@ export class Monitor {
       }
       case "poke":
         board.poke(Number.parseInt(rest[0], 16), Buffer.from(rest[1], "hex"));
+        return "";
+      case "usb":
+        if (rest[0] !== "deaf" && rest[0] !== "listens") return `${command}: deaf or listens?`;
+        board.usb.listen(rest[0] === "listens");
         return "";
       case "system_reset":
         board.pullRun();
