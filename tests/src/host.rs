@@ -40,8 +40,8 @@ pub struct Host {
     deframer: Deframer,
     /// Every frame that was sent, repetitions too.
     pub said: Vec<Vec<u8>>,
-    /// How many frames came back, whoever's they are.
-    pub heard: usize,
+    /// How many frames came back that were for somebody else, or were garbled.
+    pub strange: usize,
     /// When the window ends that the last answer spoke of, in microseconds of the gate's clock.
     pub end: Option<u64>,
 }
@@ -56,7 +56,7 @@ impl Host {
     pub(crate) fn at(line: Box<dyn Line>, credential: Credential) -> Self {
         let nonce = clock::now().as_micros() << 20; // never the same within a test
         let client = Client::new(credential.clone(), nonce, Timing::default());
-        Self { line, client, credential, deframer: Deframer::new(), said: Vec::new(), heard: 0, end: None }
+        Self { line, client, credential, deframer: Deframer::new(), said: Vec::new(), strange: 0, end: None }
     }
 
     /// Asks for one thing and waits for the reply.
@@ -97,10 +97,11 @@ impl Host {
         let received = clock::now();
         for byte in &bytes[..read] {
             if let Some(Framed::Frame(frame)) = self.deframer.push(*byte) {
-                self.heard += 1;
-                let answer = Unverified::read(&mut frame.to_vec())
-                    .ok()
-                    .and_then(|answer| answer.verify(&self.credential.keys.answer)?.body::<Answer>());
+                let mut bytes = frame.to_vec();
+                let answer =
+                    Unverified::read(&mut bytes).ok().and_then(|answer| answer.verify(&self.credential.keys.answer));
+                self.strange += usize::from(answer.is_none());
+                let answer = answer.and_then(|answer| answer.body::<Answer>());
                 // An answer carries a challenge of the instant at which it was made.
                 if let Some(Answer { challenge, reply: Reply::Done { window_left, .. } }) = answer {
                     self.end = Some(challenge.tick + window_left.as_micros());
