@@ -34,11 +34,11 @@ bind_interrupts!(struct Irqs {
 /// Everything that this board gives to a program.
 pub(crate) struct Board {
     /// From both lines.
-    pub(crate) rx: FromHosts,
+    pub(crate) rx: &'static mut FromHosts,
     /// To both lines.
     pub(crate) tx: ToHosts,
     /// The USB port, which has to be run.
-    pub(crate) port: Port,
+    pub(crate) port: &'static mut Port,
     /// Storage that outlasts a power cut.
     pub(crate) flash: Words<Flash, 4>,
     /// The outputs, all low.

@@ -14,6 +14,7 @@ use embassy_rp::uart::{BufferedUartRx, BufferedUartTx, Error};
 use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
 use embassy_sync::mutex::Mutex;
 use embedded_io_async::{ErrorType, Read, Write};
+use static_cell::StaticCell;
 
 use crate::usb::{self, FromUsb};
 
@@ -44,9 +45,20 @@ pub(crate) struct FromHosts {
 }
 
 impl FromHosts {
-    /// Makes it of both.
-    pub(crate) const fn new(uart: BufferedUartRx, usb: FromUsb) -> Self {
-        Self { uart: Side::new(uart), usb: Side::new(usb), turn: Line::Uart, under_way: None, unanswered: false }
+    /// Makes it of both, where it stays: it is long.
+    ///
+    /// # Panics
+    ///
+    /// The second time.
+    pub(crate) fn new(uart: BufferedUartRx, usb: FromUsb) -> &'static mut Self {
+        static LINES: StaticCell<FromHosts> = StaticCell::new();
+        LINES.init_with(|| Self {
+            uart: Side::new(uart),
+            usb: Side::new(usb),
+            turn: Line::Uart,
+            under_way: None,
+            unanswered: false,
+        })
     }
 
     /// Waits for a whole frame, and makes its line the one that has asked. Dropped half-way, it has lost nothing.

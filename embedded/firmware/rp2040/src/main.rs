@@ -46,7 +46,7 @@ fn main() -> ! {
 
 /// The USB port on this board.
 #[embassy_executor::task]
-async fn usb_port(port: Port) -> ! {
+async fn usb_port(port: &'static mut Port) -> ! {
     port.run().await
 }
 

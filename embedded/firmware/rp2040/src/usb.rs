@@ -44,15 +44,16 @@ pub(crate) struct Port {
     to_host: Sender<'static, Usb>,
 }
 
-/// Makes the port, and what comes out of it.
+/// Makes the port, where it stays, and what comes out of it.
 ///
 /// # Panics
 ///
 /// The second time.
-pub(crate) fn port(usb: Peri<'static, USB>) -> (Port, FromUsb) {
+pub(crate) fn port(usb: Peri<'static, USB>) -> (&'static mut Port, FromUsb) {
     static CONFIGURATION: StaticCell<[u8; 128]> = StaticCell::new();
     static BINARY_OBJECTS: StaticCell<[u8; 16]> = StaticCell::new();
     static CONTROL: StaticCell<[u8; PACKET]> = StaticCell::new();
+    static PORT: StaticCell<Port> = StaticCell::new();
     static STATE: StaticCell<State<'static>> = StaticCell::new();
 
     let mut config = Config::new(VENDOR, PRODUCT);
@@ -68,12 +69,12 @@ pub(crate) fn port(usb: Peri<'static, USB>) -> (Port, FromUsb) {
     #[expect(clippy::cast_possible_truncation, reason = "it is 64")]
     let packet = PACKET as u16;
     let (to_host, from_host) = CdcAcmClass::new(&mut builder, STATE.init(State::new()), packet).split();
-    (Port { device: builder.build(), to_host }, FromUsb(from_host))
+    (PORT.init_with(|| Port { device: builder.build(), to_host }), FromUsb(from_host))
 }
 
 impl Port {
     /// Runs it for ever.
-    pub(crate) async fn run(mut self) -> ! {
+    pub(crate) async fn run(&mut self) -> ! {
         let send = async {
             // Less than a packet holds: after a full one the host's system would wait for more before it passed it on.
             let mut packet = [0; PACKET - 1];
