@@ -9,8 +9,11 @@ use fencegate_tests::{BlankBoard, EmulatedGate, Host, Monitor, Said};
 use serde_json::json;
 use std::cell::RefCell;
 use std::convert::Infallible;
+use std::io::Write;
+use std::net::TcpStream;
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use xtask::board::Board;
 use xtask::gate::runtime;
 
@@ -181,6 +184,49 @@ fn ends_in_an_erase(gate: &EmulatedGate, token: &mut u64) -> bool {
         return true;
     }
     false
+}
+
+/// Junk comes over the UART as fast as its line carries it, and goes on while the flash erases: what the UART cannot hold is
+/// lost, and nothing else. The host beside it is on USB.
+#[test]
+fn a_flood_at_line_speed_overruns_the_uart_and_harms_nothing_else() {
+    let folder = pico().power_cut();
+    let mut token = age(&folder.path().join("gate.flash"), 0);
+    let gate = EmulatedGate::of(Board::Rp2040, folder);
+    let mut monitor = gate.monitor();
+    monitor.ask(WORST_ERASE);
+    let mut host = speak_usb(&gate, "b");
+    let over = AtomicBool::new(false);
+    std::thread::scope(|threads| {
+        let mut line = TcpStream::connect(gate.address()).unwrap();
+        line.set_write_timeout(Some(std::time::Duration::from_millis(100))).unwrap();
+        let over = &over;
+        threads.spawn(move || {
+            let junk: Vec<u8> = (0..=255).cycle().take(4_096).collect();
+            while !over.load(Ordering::Relaxed) {
+                let _ = line.write(&junk); // it is slowed down to the line's speed
+            }
+        });
+        assert_eq!(host.raise(1, 7), Some(Ok(())));
+        while pairs(&mut monitor, "erases").is_empty() {
+            token += 1;
+            assert_eq!(host.raise(0, token), Some(Ok(())));
+        }
+        let lost = pairs(&mut monitor, "overruns")[0].0;
+        println!("{lost} bytes lost");
+        // Of 400 ms the emulator's line carries what it was given before they began.
+        assert!(lost > 0, "the UART holds 32 bytes");
+        let mut short = || host.drive(1, 7, 1, Duration::from_secs(1));
+        let driven = (0..20).map(|_| short()).find(|driven| *driven != Some(Err(Reason::Expired)));
+        assert_eq!(driven, Some(Some(Ok(()))));
+        let early = ends(&mut monitor, host.end.unwrap());
+        assert!(early <= EARLY_NS, "{early} ns early");
+        over.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(speak(&gate, "a").raise(2, 7), Some(Ok(())), "the line is as it was");
+    let status = gate.ask("status").1;
+    assert_eq!((&status["boots"], gate.gave_up()), (&json!(2), false), "no reset");
+    assert!(status["counters"]["noise"].as_u64().unwrap() > 0);
 }
 
 /// The same end without any erase: by the same hardware, just as early.

@@ -114,6 +114,11 @@ export class Board {
     return this.#uart.backlog;
   }
 
+  /** Bytes that UART0 has lost since the last reset, because nobody took those before them. */
+  get overruns() {
+    return this.#uart.overruns;
+  }
+
   /** Nanoseconds until something happens by itself: 0 while the processor is at work. */
   get idle() {
     const { core } = this.chip;

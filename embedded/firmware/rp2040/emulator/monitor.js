@@ -6,6 +6,7 @@
 // | `time` | `1234567: 0`, nanoseconds since the power came |
 // | `edges` | each change of the outputs since this was last asked: `nanos: 0x00000001`, a line each |
 // | `erases` | each erase of a sector since this was last asked: `from: to`, in nanoseconds, a line each |
+// | `overruns` | `12: 0`, bytes that UART0 has lost since the last reset |
 // | `trips` | each frame and its answer since this was last asked: `from: to cycles there back`, a line each: nanoseconds from
 //   the first bit there to the last one back, the processor's cycles in between, bytes |
 // | `baud N` | from now on the line has N bits a second, whatever the divider says |
@@ -100,6 +101,8 @@ export class Monitor {
           })
           .join("\n");
       }
+      case "overruns":
+        return `${board.overruns}: 0`;
       case "baud":
         board.baud = Number(rest[0]);
         return "";
