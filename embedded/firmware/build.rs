@@ -10,6 +10,5 @@ fn main() -> io::Result<()> {
     fs::copy("memory.x", out.join("memory.x"))?;
     println!("cargo:rustc-link-search={}", out.display());
     println!("cargo:rerun-if-changed=memory.x");
-    println!("cargo:rerun-if-changed=build.rs");
     Ok(())
 }
