@@ -1,16 +1,19 @@
-//! What only the Raspberry Pi Pico has: outputs that drop by hardware, and a flash that stops the processor. Times are the
-//! emulated board's own, to the nanosecond.
+//! What only the Raspberry Pi Pico has: outputs that drop by hardware, a flash that stops the processor, and a USB port beside
+//! the UART. Times are the emulated board's own, to the nanosecond.
 
 use embedded_storage_async::nor_flash::{ErrorType, NorFlash, ReadNorFlash};
 use fencegate_host::fencegate::{Duration, Epoch, FenceRecord, GrantRecord, HolderId};
-use fencegate_host::wire::{Reason, Role};
+use fencegate_host::wire::{Operation, Reason, Request, Role};
 use fencegate_node::{Boot, Entry, Store};
-use fencegate_tests::{EmulatedGate, Host, Monitor};
+use fencegate_tests::{BlankBoard, EmulatedGate, Host, Monitor, Said};
 use serde_json::json;
 use std::cell::RefCell;
 use std::convert::Infallible;
+use std::io::Write;
+use std::net::TcpStream;
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use xtask::board::Board;
 use xtask::gate::runtime;
 
@@ -27,6 +30,10 @@ fn pico() -> EmulatedGate {
 
 fn speak(gate: &EmulatedGate, name: &str) -> Host {
     gate.speak(Role::Holder(HolderId::new(name).unwrap()))
+}
+
+fn speak_usb(gate: &EmulatedGate, name: &str) -> Host {
+    gate.speak_usb(Role::Holder(HolderId::new(name).unwrap()))
 }
 
 /// The pairs of numbers in an answer of the monitor, a line each; the second is hexadecimal where it says so.
@@ -52,6 +59,14 @@ fn early(fell: u64, end: u64) -> u64 {
     let end = end * 1_000;
     assert!(fell <= end, "{} ns after its end", fell - end);
     end - fell
+}
+
+/// Waits for the end of output 1's window, and for its fall; how much earlier that was.
+fn ends(monitor: &mut Monitor, end: u64) -> u64 {
+    while pairs(monitor, "time")[0].0 < end * 1_000 {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    early(fell(monitor), end)
 }
 
 /// The flash of a gate, as a host has it, and how often it was erased.
@@ -138,11 +153,12 @@ fn an_erase_of_400_ms_does_not_move_the_end_of_another_channels_window() {
     panic!("no window ended in an erase");
 }
 
-/// Drives and raises until a raise erases; whether the window ended meanwhile. If so, the output fell when it ended.
+/// Drives and raises until a raise erases; whether the window ended meanwhile. If so, the output fell when it ended. Who raises
+/// is at the USB port, so that its controller has something to say while nobody hears it.
 fn ends_in_an_erase(gate: &EmulatedGate, token: &mut u64) -> bool {
     let mut monitor = gate.monitor();
     monitor.ask(WORST_ERASE);
-    let (mut a, mut b) = (speak(gate, "a"), speak(gate, "b"));
+    let (mut a, mut b) = (speak(gate, "a"), speak_usb(gate, "b"));
     assert_eq!(a.raise(1, 7), Some(Ok(())));
     for _ in 0..100 {
         // A host that was held up for as long as its window has nothing left of it.
@@ -168,6 +184,49 @@ fn ends_in_an_erase(gate: &EmulatedGate, token: &mut u64) -> bool {
         return true;
     }
     false
+}
+
+/// Junk comes over the UART as fast as its line carries it, and goes on while the flash erases: what the UART cannot hold is
+/// lost, and nothing else. The host beside it is on USB.
+#[test]
+fn a_flood_at_line_speed_overruns_the_uart_and_harms_nothing_else() {
+    let folder = pico().power_cut();
+    let mut token = age(&folder.path().join("gate.flash"), 0);
+    let gate = EmulatedGate::of(Board::Rp2040, folder);
+    let mut monitor = gate.monitor();
+    monitor.ask(WORST_ERASE);
+    let mut host = speak_usb(&gate, "b");
+    let over = AtomicBool::new(false);
+    std::thread::scope(|threads| {
+        let mut line = TcpStream::connect(gate.address()).unwrap();
+        line.set_write_timeout(Some(std::time::Duration::from_millis(100))).unwrap();
+        let over = &over;
+        threads.spawn(move || {
+            let junk: Vec<u8> = (0..=255).cycle().take(4_096).collect();
+            while !over.load(Ordering::Relaxed) {
+                let _ = line.write(&junk); // it is slowed down to the line's speed
+            }
+        });
+        assert_eq!(host.raise(1, 7), Some(Ok(())));
+        while pairs(&mut monitor, "erases").is_empty() {
+            token += 1;
+            assert_eq!(host.raise(0, token), Some(Ok(())));
+        }
+        let lost = pairs(&mut monitor, "overruns")[0].0;
+        println!("{lost} bytes lost");
+        // Of 400 ms the emulator's line carries what it was given before they began.
+        assert!(lost > 0, "the UART holds 32 bytes");
+        let mut short = || host.drive(1, 7, 1, Duration::from_secs(1));
+        let driven = (0..20).map(|_| short()).find(|driven| *driven != Some(Err(Reason::Expired)));
+        assert_eq!(driven, Some(Some(Ok(()))));
+        let early = ends(&mut monitor, host.end.unwrap());
+        assert!(early <= EARLY_NS, "{early} ns early");
+        over.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(speak(&gate, "a").raise(2, 7), Some(Ok(())), "the line is as it was");
+    let status = gate.ask("status").1;
+    assert_eq!((&status["boots"], gate.gave_up()), (&json!(2), false), "no reset");
+    assert!(status["counters"]["noise"].as_u64().unwrap() > 0);
 }
 
 /// The same end without any erase: by the same hardware, just as early.
@@ -214,4 +273,96 @@ fn an_emergency_stop_that_is_over_before_anybody_looks_counts() {
 fn fell_after(monitor: &mut Monitor, opened: u64) -> u64 {
     let edges = pairs(monitor, "edges");
     edges.iter().find(|(at, pins)| *at >= opened && *pins == 0).unwrap_or_else(|| panic!("{edges:?}")).0
+}
+
+/// A board is made a gate, driven and asked over USB alone, by the command that a person types. Each call of it puts the cable
+/// in and pulls it again.
+#[test]
+fn a_new_board_is_provisioned_and_driven_over_usb() {
+    let board = BlankBoard::on_usb();
+    let say = |words: &str| {
+        let said = Said::by(board.host("press.key", words).arg("--json"));
+        assert_eq!(said.status, 0, "{words}: {said:?}");
+        said.json()
+    };
+    let file = board.folder().join("press.toml");
+    let example = Said::by(&mut board.host("press.key", "provision --example"));
+    std::fs::write(&file, example.out).unwrap();
+    assert_eq!(say(&format!("provision --config {} --timeout 20s", file.display()))["done"], true);
+    let driven = "drive --channel 0 --token 5 --holder a --value 1 --window 3s";
+    assert_eq!(say(driven)["done"], true);
+    let status = say("status");
+    assert_eq!((&status["channels"][0]["token"], &status["channels"][0]["holder"]), (&json!(5), &json!("a")));
+}
+
+/// Two hosts at once, one on each line: neither garbles the other, and each hears the answers to its own requests alone; also
+/// while one of them has asked for more than its line can carry.
+#[test]
+fn each_line_hears_the_answers_to_its_own_requests() {
+    const ROUNDS: usize = 40;
+    const AT_ONCE: usize = 60;
+    let gate = pico();
+    let hosts = [(speak(&gate, "a"), 0), (speak_usb(&gate, "b"), 1)];
+    let strange = hosts.map(|(mut host, channel)| {
+        std::thread::spawn(move || {
+            let rounds = |host: &mut Host| {
+                (0..ROUNDS).for_each(|_| assert_eq!(host.raise(channel, 7), Some(Ok(()))));
+            };
+            rounds(&mut host);
+            let ask = host.seal(Operation::new(Request::Channel { channel }));
+            for _ in 0..AT_ONCE {
+                host.send(&ask);
+            }
+            rounds(&mut host);
+            host.strange
+        })
+    });
+    assert_eq!(strange.map(|host| host.join().unwrap()), [0, 0]);
+}
+
+/// Whoever opens the USB port, asks and asks and never reads holds up neither the other line nor a window's end; nor does one
+/// who never stops writing. Once he reads, he is heard again.
+#[test]
+fn a_host_on_usb_that_never_reads_starves_nothing() {
+    let gate = pico();
+    let mut monitor = gate.monitor();
+    let (mut a, mut deaf) = (speak(&gate, "a"), speak_usb(&gate, "b"));
+    assert_eq!((a.raise(1, 7), deaf.raise(2, 7)), (Some(Ok(())), Some(Ok(()))));
+    monitor.ask("usb deaf");
+    let ask = deaf.seal(Operation::new(Request::Channel { channel: 2 }));
+    for _ in 0..40 {
+        deaf.send(&ask);
+    }
+    // And junk: of frames, and without an end.
+    deaf.send(&[7, 0].repeat(500));
+    deaf.send(&[7; 3_000]);
+    assert_eq!(a.drive(1, 7, 1, Duration::from_secs(30)), Some(Ok(())));
+    // The emulator is slower than a board while it has so much to do: a short window may be over before it begins.
+    let mut short = || a.drive(1, 7, 1, Duration::from_millis(700));
+    let driven = (0..20).map(|_| short()).find(|driven| *driven != Some(Err(Reason::Expired)));
+    assert_eq!(driven, Some(Some(Ok(()))));
+    let early = ends(&mut monitor, a.end.unwrap());
+    assert!(early <= EARLY_NS, "{early} ns early");
+    monitor.ask("usb listens");
+    assert_eq!(deaf.raise(2, 8), Some(Ok(())));
+    drop(deaf);
+    // Another computer; and no reset in all of this.
+    assert_eq!(speak_usb(&gate, "b").raise(2, 9), Some(Ok(())));
+    assert_eq!((&gate.ask("status").1["boots"], gate.gave_up()), (&json!(1), false));
+}
+
+/// The cable is pulled in the middle of a window: the output stays on until its end, and the other line is as it was.
+#[test]
+fn a_pulled_usb_cable_changes_nothing_but_that_line() {
+    let gate = pico();
+    let mut monitor = gate.monitor();
+    let mut b = speak_usb(&gate, "b");
+    assert_eq!(b.raise(1, 7), Some(Ok(())));
+    assert_eq!(b.drive(1, 7, 1, Duration::from_secs(3)), Some(Ok(())));
+    let end = b.end.unwrap();
+    drop(b);
+    let mut a = speak(&gate, "a");
+    assert_eq!(a.raise(2, 7), Some(Ok(())));
+    let early = ends(&mut monitor, end);
+    assert!(early <= EARLY_NS, "{early} ns early");
 }

@@ -1,6 +1,6 @@
 // What `cargo xtask bench web` records: bytes of the module and of the page, the time to the first number and to each
-// next one in a real browser, and `plan` through the module beside the same arithmetic in plain JavaScript. Prints the
-// rows of a table as JSON.
+// next one in a real browser, `plan` through the module beside the same arithmetic in plain JavaScript, and how fast the
+// emulated Pico runs in the page. Prints the rows of a table as JSON.
 
 import assert from "node:assert/strict";
 import { readdir, readFile } from "node:fs/promises";
@@ -122,12 +122,76 @@ async function browser() {
   await server.close();
 }
 
+/** For how long the emulated Pico is watched in each of its states, in ms. */
+const WATCHED = 8_000;
+
+/** The Pico in the page's worker. It says each second how far it has come, and for how long it had to work for that. */
+async function emulator() {
+  const [server, chromium] = await Promise.all([serve(DIST), launch()]);
+  const { page, close } = await open(chromium, "about:blank", {});
+  await page.addInitScript(() => {
+    globalThis.paces = [];
+    globalThis.longest = 0;
+    const Plain = Worker;
+    globalThis.Worker = class extends Plain {
+      constructor(...what) {
+        super(...what);
+        globalThis.pico = this;
+        this.addEventListener("message", ({ data }) => data.kind === "pace" && globalThis.paces.push(data));
+      }
+    };
+    new PerformanceObserver((list) => {
+      for (const { duration } of list.getEntries()) globalThis.longest = Math.max(globalThis.longest, duration);
+    }).observe({ type: "longtask" });
+  });
+  await page.goto(`${server.url}#gate`);
+  const press = (name) => page.getByRole("button", { name, exact: true }).click();
+  const told = (words) => page.locator("#told", { hasText: words }).waitFor({ timeout: 60_000 });
+  /** What the worker says from now on, in the mean. */
+  const watched = async (what) => {
+    // Behind the report in which the time before is.
+    await page.waitForTimeout(1_100);
+    await page.evaluate(() => void globalThis.paces.splice(0));
+    await page.waitForTimeout(WATCHED);
+    const paces = await page.evaluate(() => globalThis.paces);
+    const mean = (field) => paces.reduce((sum, pace) => sum + pace[field], 0) / paces.length;
+    const [speed, load] = [mean("speed"), mean("load")];
+    const percent = (n) => `${(100 * n).toFixed(1)} %`;
+    row(`${what}: its time beside real time / its worker at work / what it could do`, `${percent(speed)} / ${percent(load)} / ${(speed / load).toFixed(1)} times real time`);
+  };
+  // What loads the page and the view is not the emulator's.
+  await page.getByRole("button", { name: "Boot the board", exact: true }).waitFor();
+  await page.waitForTimeout(1_000);
+  await page.evaluate(() => void (globalThis.longest = 0));
+  const begun = performance.now();
+  await press("Boot the board");
+  await told(/The gate is ready/);
+  row("the emulated Pico in the page, from the button to a gate, provisioned", `${Math.round(performance.now() - begun)} ms`);
+  await watched("the same, idle");
+  await press("A takes token 33 and opens");
+  await told(/A holds token 33/);
+  await watched("the same, driven once a second");
+  // As much as the line carries in 12 s; frames of noise, 20 bytes each.
+  const noise = page.evaluate(() => globalThis.pico.postMessage({ kind: "bytes", bytes: Uint8Array.from({ length: 138_000 }, (_, n) => n % 20) }));
+  await Promise.all([noise, watched("the same, and noise at line speed")]);
+  const longest = Math.round(await page.evaluate(() => globalThis.longest));
+  row("longest task of the page's own thread in all of that", longest ? `${longest} ms` : "none of 50 ms or more");
+  await close();
+  await chromium.close();
+  await server.close();
+}
+
 const page = (await readdir(DIST, { recursive: true, withFileTypes: true }))
   .filter((entry) => entry.isFile())
   .map((entry) => `${entry.parentPath}/${entry.name}`);
 row("module `.wasm`, bytes raw / gzip / brotli", await bytes([new URL("fencegate_bg.wasm", PACKAGE)]));
-row("everything that the page consists of, bytes raw / gzip / brotli", await bytes(page));
-row("of that scripts and style, bytes raw / gzip / brotli", await bytes(page.filter((file) => /\.(js|css)$/.test(file))));
+/** What the gate's view brings along, which is not loaded before that is opened. */
+const later = page.filter((file) => /\.uf2$|\/(worker|view)-|gate_gate/.test(file));
+const first = page.filter((file) => !later.includes(file));
+row("everything that the page loads at first, bytes raw / gzip / brotli", await bytes(first));
+row("of that scripts and style, bytes raw / gzip / brotli", await bytes(first.filter((file) => /\.(js|css)$/.test(file))));
+row("what the gate's view brings along when it is opened, firmware included, bytes raw / gzip / brotli", await bytes(later));
 calls();
 await browser();
+await emulator();
 console.log(JSON.stringify(rows));

@@ -279,6 +279,54 @@ describe("a gate in the page", () => {
     await press(page, "Wake A");
   });
 
+  story("keeps the board while no tab is open, for one tab at a time, until it is thrown away", "#gate", async (page) => {
+    const open = async () => {
+      const next = await page.context().newPage();
+      await next.goto(page.url());
+      return next;
+    };
+    await press(page, "Boot the board");
+    await told(page, /nobody has raised its fence/);
+    await press(page, "A takes token 33 and opens");
+    await told(page, /A holds token 33/);
+    const another = await open();
+    await press(another, "Boot the board");
+    await told(another, /nobody has raised its fence/);
+    await another.locator("#kept", { hasText: "keeps nothing of the board (another tab of this browser runs it)" }).waitFor();
+    await press(page, "Freeze A");
+    await press(page, "B takes token 34 and opens");
+    await told(page, /B holds token 34/);
+    // Answered is kept: the tab is closed in the same instant.
+    await Promise.all([page.close(), another.close()]);
+
+    const later = await open();
+    await told(later, /board of your last visit is still here/);
+    await press(later, "Boot the board");
+    await told(later, /boot [2-9]\d*, and its fence still stands at 34, of B/);
+    await later.locator("#kept", { hasText: "are kept in this browser" }).waitFor();
+    await press(later, "A takes token 35 and opens");
+    await told(later, /A holds token 35/);
+    await press(later, "Cut the power");
+    await press(later, "Take a new board");
+    await told(later, /thrown away/);
+    await press(later, "Boot the board");
+    await told(later, /boot \d+, and nobody has raised its fence/);
+  });
+
+  story("says that nothing is kept where the browser refuses, and works all the same", "#size", async (page) => {
+    // A database of a later version, which no page of this one may open.
+    await page.evaluate(() => new Promise((done) => (indexedDB.open("fencegate-gate", 2).onsuccess = ({ target }) => done(target.result.close()))));
+    await page.getByRole("link", { name: "Try a gate" }).click();
+    await press(page, "Boot the board");
+    await told(page, /nobody has raised its fence/);
+    await page.locator("#kept", { hasText: /keeps nothing of the board \(.*version.*\): its fence is gone when this view is closed/ }).waitFor();
+    await press(page, "A takes token 33 and opens");
+    await told(page, /A holds token 33/);
+    await press(page, "Cut the power");
+    await press(page, "Boot again");
+    await told(page, /its fence still stands at 33, of A/);
+  });
+
   it("is not loaded before it is opened, and is there offline afterwards", async (t) => {
     const { page, trouble, requests, url } = await visit(t, DIST);
     await page.locator("#window_us").waitFor();

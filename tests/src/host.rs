@@ -6,21 +6,42 @@ use fencegate_host::wire::{
     Answer, Client, Credential, Deframer, Failure, Framed, Operation, Output, Reason, Reply, Request, Timing,
     Unverified, Values,
 };
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
 
 /// How long a call may take, tries and all.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// What a host speaks on.
+pub(crate) trait Line: Read + Write + Send + std::fmt::Debug {
+    /// Lets the next read give up after so long.
+    fn patience(&self, patience: std::time::Duration) -> io::Result<()>;
+}
+
+impl Line for TcpStream {
+    fn patience(&self, patience: std::time::Duration) -> io::Result<()> {
+        self.set_read_timeout(Some(patience))
+    }
+}
+
+impl Line for UnixStream {
+    fn patience(&self, patience: std::time::Duration) -> io::Result<()> {
+        self.set_read_timeout(Some(patience))
+    }
+}
+
 /// A host and its line.
 #[derive(Debug)]
 pub struct Host {
-    line: TcpStream,
+    line: Box<dyn Line>,
     client: Client,
     credential: Credential,
     deframer: Deframer,
     /// Every frame that was sent, repetitions too.
     pub said: Vec<Vec<u8>>,
+    /// How many frames came back that were for somebody else, or were garbled.
+    pub strange: usize,
     /// When the window ends that the last answer spoke of, in microseconds of the gate's clock.
     pub end: Option<u64>,
 }
@@ -29,9 +50,13 @@ impl Host {
     pub(crate) fn new(address: &str, credential: Credential) -> Self {
         let line = TcpStream::connect(address).unwrap();
         line.set_nodelay(true).unwrap();
+        Self::at(Box::new(line), credential)
+    }
+
+    pub(crate) fn at(line: Box<dyn Line>, credential: Credential) -> Self {
         let nonce = clock::now().as_micros() << 20; // never the same within a test
         let client = Client::new(credential.clone(), nonce, Timing::default());
-        Self { line, client, credential, deframer: Deframer::new(), said: Vec::new(), end: None }
+        Self { line, client, credential, deframer: Deframer::new(), said: Vec::new(), strange: 0, end: None }
     }
 
     /// Asks for one thing and waits for the reply.
@@ -51,7 +76,7 @@ impl Host {
                 }
                 Output::Wait(until) => {
                     let left = Deadline::at(until).left(clock::now()).max(Duration::from_millis(1));
-                    self.line.set_read_timeout(Some(left.into())).map_err(|_| Failure::NoAnswer)?;
+                    self.line.patience(left.into()).map_err(|_| Failure::NoAnswer)?;
                     self.listen()?;
                 }
                 Output::Done(reply) => return Ok(reply),
@@ -72,9 +97,11 @@ impl Host {
         let received = clock::now();
         for byte in &bytes[..read] {
             if let Some(Framed::Frame(frame)) = self.deframer.push(*byte) {
-                let answer = Unverified::read(&mut frame.to_vec())
-                    .ok()
-                    .and_then(|answer| answer.verify(&self.credential.keys.answer)?.body::<Answer>());
+                let mut bytes = frame.to_vec();
+                let answer =
+                    Unverified::read(&mut bytes).ok().and_then(|answer| answer.verify(&self.credential.keys.answer));
+                self.strange += usize::from(answer.is_none());
+                let answer = answer.and_then(|answer| answer.body::<Answer>());
                 // An answer carries a challenge of the instant at which it was made.
                 if let Some(Answer { challenge, reply: Reply::Done { window_left, .. } }) = answer {
                     self.end = Some(challenge.tick + window_left.as_micros());

@@ -138,7 +138,11 @@ impl EmulatedGate {
     /// Where it does not get ready.
     pub fn of(kind: Board, folder: tempfile::TempDir) -> Self {
         let said = File::options().create(true).append(true).open(folder.path().join("gate.said")).unwrap();
-        let mut child = Self::command_of(kind, &folder.path().join("gate.flash"))
+        let mut command = Self::command_of(kind, &folder.path().join("gate.flash"));
+        if kind == Board::Rp2040 {
+            command.arg("--usb").arg(folder.path().join("gate.usb"));
+        }
+        let mut child = command
             .arg("--panel")
             .arg(folder.path().join("gate.panel"))
             .arg("--monitor")
@@ -299,6 +303,15 @@ impl EmulatedGate {
         Host::new(self.address(), KeyFile::read(&self.key_file()).unwrap().credential(role))
     }
 
+    /// A host that puts its USB cable in, and pulls it when it is dropped.
+    ///
+    /// # Panics
+    /// Where the board has no such port.
+    pub fn speak_usb(&self, role: Role) -> Host {
+        let line = UnixStream::connect(self.folder.path().join("gate.usb")).unwrap();
+        Host::at(Box::new(line), KeyFile::read(&self.key_file()).unwrap().credential(role))
+    }
+
     /// `fencegate gate … WORDS` with this gate's key.
     pub fn host(&self, words: &str) -> Command {
         self.host_with(&self.key_file(), words)
@@ -375,7 +388,7 @@ impl BlankBoard {
     /// # Panics
     /// Where the emulator does not start.
     pub fn new() -> Self {
-        Self::with_flash(&[])
+        Self::of(board(), "--serial", &[])
     }
 
     /// A board with this in its flash, from the first byte that the store has; erased behind it.
@@ -383,14 +396,26 @@ impl BlankBoard {
     /// # Panics
     /// Where the emulator does not start.
     pub fn with_flash(flash: &[u8]) -> Self {
+        Self::of(board(), "--serial", flash)
+    }
+
+    /// A Raspberry Pi Pico with its flash erased, and its USB port on the TCP port instead.
+    ///
+    /// # Panics
+    /// Where the emulator does not start.
+    pub fn on_usb() -> Self {
+        Self::of(Board::Rp2040, "--usb", &[])
+    }
+
+    fn of(kind: Board, line: &str, flash: &[u8]) -> Self {
         let root = xtask::workspace::root();
-        let elf = xtask::firmware::build(root, board().name()).unwrap();
+        let elf = xtask::firmware::build(root, kind.name()).unwrap();
         let folder = tempfile::tempdir().unwrap();
         if !flash.is_empty() {
             std::fs::write(folder.path().join("board.flash"), flash).unwrap();
         }
         let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let mut emulator = match board() {
+        let mut emulator = match kind {
             Board::Mps2 => {
                 let mut qemu = Command::new("qemu-system-arm");
                 qemu.args(["-machine", "mps2-an385", "-display", "none", "-monitor", "none"])
@@ -409,9 +434,11 @@ impl BlankBoard {
                     "gate.uf2",
                     "--flash",
                     "board.flash",
-                    "--serial",
-                    &free.to_string(),
                 ]);
+                if line != "--serial" {
+                    node.arg("--serial").arg(folder.path().join("board.serial"));
+                }
+                node.args([line, &free.to_string()]);
                 node
             }
         };

@@ -75,6 +75,8 @@ impl Socket {
 pub struct Sides {
     /// The front panel (`embedded/firmware/mps2/src/panel.rs`).
     pub panel: Option<Socket>,
+    /// The USB port of a board that has one.
+    pub usb: Option<Socket>,
     /// The emulator's monitor: pins to look at, memory, a debugger's door.
     pub monitor: Option<Socket>,
     /// The firmware's log, on standard error; this needs the feature `log`.
@@ -202,6 +204,7 @@ fn qemu(elf: &Path, flash: &Place, sockets: &Path, sides: &Sides) -> Result<Comm
         !name.contains(['"', ',', '\\']),
         "flash: the file name {name} has a character that the emulator cannot take"
     );
+    ensure!(sides.usb.is_none(), "usb: this board has no USB port; `--board rp2040` has one");
     let socket = |name: &str| format!("unix:{},server=on,wait=off", sockets.join(name).display());
     let mut qemu = emulator("qemu-system-arm");
     qemu.args(["-machine", "mps2-an385", "-display", "none"]);
@@ -226,7 +229,7 @@ fn rp2040js(elf: &Path, flash: &Place, sockets: &Path, sides: &Sides) -> Result<
     node.arg(workspace::root().join("embedded/firmware/rp2040/emulator/run.js"));
     node.arg("--image").arg(image).args(["--flash", &flash.name]);
     node.arg("--serial").arg(sockets.join("serial")).arg("--monitor").arg(sockets.join("monitor"));
-    for (option, side) in [("--panel", &sides.panel), ("--monitor", &sides.monitor)] {
+    for (option, side) in [("--panel", &sides.panel), ("--usb", &sides.usb), ("--monitor", &sides.monitor)] {
         if let Some(side) = side {
             node.args([option, &side.place()?]);
         }

@@ -77,6 +77,11 @@ enum Command {
         /// are somebody's presence; o3, c3 and f3 make the contact behind output 3 stick open, stick closed, or follow.
         #[arg(long, value_name = "FILE|ADDRESS")]
         panel: Option<Socket>,
+        /// Where the board's USB port is, if it has one: to connect puts the cable in, to leave pulls it.
+        ///
+        /// It takes one host, for whom it is `fencegate gate --port tcp://ADDRESS`.
+        #[arg(long, value_name = "FILE|ADDRESS")]
+        usb: Option<Socket>,
         /// Where the emulator's monitor is, for one who looks at pins and memory.
         #[arg(long, value_name = "FILE|ADDRESS")]
         monitor: Option<Socket>,
@@ -220,8 +225,8 @@ fn run(command: &Command) -> Result<()> {
             Ok(())
         }
         Command::Gate { log: true, .. } if cfg!(not(feature = "log")) => again_with("log"),
-        Command::Gate { board, listen, flash, panel, monitor, log } => {
-            let sides = Sides { panel: panel.clone(), monitor: monitor.clone(), log: *log };
+        Command::Gate { board, listen, flash, panel, usb, monitor, log } => {
+            let sides = Sides { panel: panel.clone(), usb: usb.clone(), monitor: monitor.clone(), log: *log };
             gate::run(root, *board, *listen, flash, &sides)
         }
         Command::Soak { runs } => soak::run(root, runs),

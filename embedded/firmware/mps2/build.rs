@@ -1,8 +1,17 @@
-//! Tells the linker where `memory.x` and `device.x` are.
+//! Gives the linker `memory.x` and `device.x`: copies in this build's own folder, so that two clones that share a target folder
+//! do not link each with the other's.
 
-fn main() {
-    println!("cargo:rustc-link-search={}", env!("CARGO_MANIFEST_DIR"));
-    println!("cargo:rerun-if-changed=memory.x");
-    println!("cargo:rerun-if-changed=device.x");
+use std::env::var_os;
+use std::path::PathBuf;
+use std::{fs, io};
+
+fn main() -> io::Result<()> {
+    let out = PathBuf::from(var_os("OUT_DIR").ok_or(io::ErrorKind::NotFound)?);
+    for script in ["memory.x", "device.x"] {
+        fs::copy(script, out.join(script))?;
+        println!("cargo:rerun-if-changed={script}");
+    }
+    println!("cargo:rustc-link-search={}", out.display());
     println!("cargo:rerun-if-changed=build.rs");
+    Ok(())
 }

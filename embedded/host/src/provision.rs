@@ -3,37 +3,17 @@
 use crate::client::{CallError, GateClient};
 use crate::keyfile::KeyFile;
 use crate::transport::Line;
-use fencegate::{Deadline, Drift, Duration, RaiseBudget};
-use fencegate_wire::{
-    Authority, BaseKey, ChannelConfig, Credential, Domain, GateConfig, GateId, Key, Keyring, OutputConfig,
-    Provisioning, Role,
-};
+use fencegate::Deadline;
+use fencegate_wire::{BaseKey, Credential, Domain, GateId, Key, Keyring, Provisioning, Role};
 use std::io;
 
-/// What the gate in an emulator is provisioned with, its identity and its keys fresh from the system's random source:
-/// channels 0 to 2 take tokens from outside, channel 3 is its own authority, channel 4 takes tokens from outside and
-/// has two outputs.
+/// What the gate in an emulator is provisioned with ([`Provisioning::emulator`]), its identity and its keys fresh from the
+/// system's random source.
 ///
 /// # Errors
 /// Where the system has no random numbers.
 pub fn emulator() -> io::Result<Provisioning> {
-    let own = ChannelConfig { authority: Authority::Own, ..ChannelConfig::new() };
-    let two = ChannelConfig { outputs: 2, ..ChannelConfig::new() };
-    let outside = ChannelConfig::new;
-    Ok(Provisioning {
-        gate: GateConfig {
-            gate: new_identity()?,
-            keys: new_keys(0)?,
-            drift: Drift::from_ppm(100),
-            lateness: Duration::from_millis(5),
-            longest_window: Duration::from_secs(60),
-            // Nothing wears out in an emulator.
-            raises: RaiseBudget { burst: 1_000_000, every: Duration::from_millis(1) },
-            warning: Duration::ZERO,
-        },
-        channels: [outside(), outside(), outside(), own, two].into_iter().collect(),
-        outputs: std::iter::repeat_n(OutputConfig::switch(), 6).collect(),
-    })
+    Ok(Provisioning::emulator(new_identity()?, new_keys(0)?))
 }
 
 /// A gate's identity, fresh from the system's random source.
@@ -107,6 +87,8 @@ pub async fn provision(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fencegate::{Drift, Duration};
+    use fencegate_wire::Authority;
 
     #[test]
     fn the_emulators_gate_is_the_contracts() {

@@ -3,6 +3,7 @@
 #![doc = include_str!("../README.md")]
 
 mod client;
+mod emulator;
 mod event;
 mod frame;
 mod key;

@@ -1,11 +1,8 @@
 //! A gate's identity and keys.
 
 use crate::value::wrong;
-use fencegate::{Drift, Duration, HolderId, RaiseBudget};
-use fencegate_wire::{
-    Authority, BaseKey, ChannelConfig, Credential, Domain, GateConfig, GateId, Key, Keyring, OutputConfig,
-    Provisioning, Role,
-};
+use fencegate::HolderId;
+use fencegate_wire::{BaseKey, Credential, Domain, GateId, Key, Keyring, Provisioning, Role};
 use js_sys::Error;
 use wasm_bindgen::prelude::wasm_bindgen;
 
@@ -54,26 +51,9 @@ impl Keys {
         Ok(Credential::new(self.gate, role, self.ring.id, &self.base(role), Domain::Gate))
     }
 
-    /// What the gate in an emulator is provisioned with, as `fencegate_host::emulator` has it: channels 0 to 2 take tokens
-    /// from outside, channel 3 is its own authority, channel 4 takes tokens from outside and has two outputs.
+    /// What the gate in the page's emulator is provisioned with: the same as any other emulator's.
     pub(crate) fn provisioning(&self) -> Provisioning {
-        let own = ChannelConfig { authority: Authority::Own, ..ChannelConfig::new() };
-        let two = ChannelConfig { outputs: 2, ..ChannelConfig::new() };
-        let outside = ChannelConfig::new;
-        Provisioning {
-            gate: GateConfig {
-                gate: self.gate,
-                keys: self.ring.clone(),
-                drift: Drift::from_ppm(100),
-                lateness: Duration::from_millis(5),
-                longest_window: Duration::from_secs(60),
-                // Nothing wears out in an emulator.
-                raises: RaiseBudget { burst: 1_000_000, every: Duration::from_millis(1) },
-                warning: Duration::ZERO,
-            },
-            channels: [outside(), outside(), outside(), own, two].into_iter().collect(),
-            outputs: std::iter::repeat_n(OutputConfig::switch(), 6).collect(),
-        }
+        Provisioning::emulator(self.gate, self.ring.clone())
     }
 }
 

@@ -1,7 +1,19 @@
 // The emulated board, as the page has it: a line, pins and a switch. It runs in a worker.
 
-export type ToBoard = { kind: "boot" } | { kind: "cut" } | { kind: "bytes"; bytes: Uint8Array };
+import type { Secrets } from "./flash";
+
+export type ToBoard =
+  /** Asks for what this browser keeps. */
+  | { kind: "open" }
+  | { kind: "keep"; secrets: Secrets }
+  | { kind: "boot" }
+  | { kind: "cut" }
+  | { kind: "bytes"; bytes: Uint8Array };
 export type FromBoard =
+  /** The keys of the board that is kept, if one is. */
+  | { kind: "opened"; secrets?: Secrets | undefined }
+  /** From now on nothing is kept, and why. */
+  | { kind: "refused"; why: string }
   | { kind: "up" }
   | { kind: "off" }
   | { kind: "failed"; why: string }
@@ -26,6 +38,14 @@ export class EmulatedBoard implements Line {
     this.#worker = new Worker(new URL("./worker.ts", import.meta.url), { type: "module" });
     this.#worker.onmessage = ({ data }: MessageEvent<FromBoard>) => heard(data);
     this.#worker.onerror = () => heard({ kind: "failed", why: "the worker with the emulator did not load" });
+  }
+
+  open(): void {
+    this.#tell({ kind: "open" });
+  }
+
+  keep(secrets: Secrets): void {
+    this.#tell({ kind: "keep", secrets });
   }
 
   boot(): void {

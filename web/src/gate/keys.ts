@@ -1,14 +1,24 @@
 // A gate's keys: fresh ones, or those of an operator's key file.
 
 import { Keys } from "fencegate-gate";
+import type { Secrets } from "./flash";
 
 const random = (length: number) => crypto.getRandomValues(new Uint8Array(length));
 
 /** 64 random bits, never the same twice. */
 export const random64 = (): bigint => crypto.getRandomValues(new BigUint64Array(1))[0] ?? 0n;
 
-/** A new gate's. They are this page's alone, and gone with it. */
-export const fresh = (): Keys => new Keys(random(8), 0, random64(), random(32), random(32));
+/** A new gate's. They are this browser's alone. */
+export const fresh = (): Secrets => ({
+  gate: random(8),
+  id: 0,
+  instance: random64(),
+  root: random(32),
+  operator: random(32),
+  provisioned: false,
+});
+
+export const keysOf = ({ gate, id, instance, root, operator }: Secrets): Keys => new Keys(gate, id, instance, root, operator);
 
 /**
  * Those of an operator's key file, as `fencegate gate … provision` writes it.

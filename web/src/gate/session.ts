@@ -4,34 +4,12 @@
 
 import init, { Decoder, type Fence, type Keys } from "fencegate-gate";
 import { EmulatedBoard, type FromBoard, type Line } from "./board";
+import { forget, isKept, type Secrets } from "./flash";
 import { Host, now, type Outcome } from "./holder";
-import { fresh } from "./keys";
+import { fresh, keysOf } from "./keys";
 import { connect } from "./serial";
-import { row, type Row } from "./words";
-
-export type Name = "A" | "B";
-export type Doing = "idle" | "waits" | "drives" | "frozen" | "fenced" | "unheard" | "over";
-
-export interface HolderState {
-  doing: Doing;
-  token: number | null;
-}
-
-export interface State {
-  source: "none" | "emulator" | "serial";
-  power: "off" | "booting" | "on" | "cut" | "failed";
-  pins: number[];
-  lamp: boolean;
-  fence: Fence | null;
-  boots: number | null;
-  holders: Record<Name, HolderState>;
-  /** The token that comes next. */
-  next: number;
-  told: { words: string; cls: "" | "good" | "bad" };
-  frames: Row[];
-  pace: { speed: number; load: number } | null;
-  playing: boolean;
-}
+import { BEGUN, type Name, type State, type HolderState } from "./state";
+import { row } from "./words";
 
 /** The lease: how long it lasts, and how often its holder renews it and drives, in µs and ms. */
 const TTL = 3_000_000;
@@ -43,8 +21,6 @@ const FIRST_ANSWER = 20_000;
 const LONG = 3_600_000;
 /** How many frames are shown. */
 const FRAMES = 200;
-/** Where the story's tokens begin. */
-const FIRST = 33;
 const CHANNEL = 0;
 
 interface Holder {
@@ -55,27 +31,13 @@ interface Holder {
   busy?: Promise<void> | undefined;
 }
 
-const BEGUN: State = {
-  source: "none",
-  power: "off",
-  pins: [0, 0, 0, 0, 0, 0],
-  lamp: false,
-  fence: null,
-  boots: null,
-  holders: { A: { doing: "idle", token: null }, B: { doing: "idle", token: null } },
-  next: FIRST,
-  told: { words: "Nothing has power yet.", cls: "" },
-  frames: [],
-  pace: null,
-  playing: false,
-};
-
 class Closed extends Error {}
 
 export class Session {
   state: State = BEGUN;
   #changed: () => void;
   #keys: Keys | undefined;
+  #secrets: Secrets | undefined;
   #line: Line | undefined;
   #board: EmulatedBoard | undefined;
   #decoders: { towards: Decoder; from: Decoder } | undefined;
@@ -96,22 +58,25 @@ export class Session {
 
   constructor(changed: () => void) {
     this.#changed = changed;
+    void isKept().then((yes) => {
+      if (!yes || this.state.source !== "none" || this.state.power !== "off") return;
+      this.#set({ kept: { yes, why: "" } });
+      this.#tell("Nothing has power yet. The board of your last visit is still here, and so is its fence.");
+    });
   }
 
   // The board.
 
-  /** Gives the emulated board power. The first time it becomes a gate with new keys. */
+  /** Gives the emulated board power. A new one becomes a gate with new keys; one that this browser has kept is that gate. */
   async boot(): Promise<void> {
     await init();
     if (this.#closed) return;
-    if (!this.#board) {
-      this.#begin(fresh(), "emulator");
-      this.#line = this.#board = new EmulatedBoard((message) => this.#heardBoard(message));
-    }
+    if (!this.#board && !(await this.#open())) return;
+    const board = this.#board as EmulatedBoard;
     const life = ++this.#life;
     this.#set({ power: "booting", fence: null });
     this.#tell(this.#provisioned ? "The board boots." : "The board boots, blank, and is provisioned with keys of this page.");
-    this.#board.boot();
+    board.boot();
     const operator = this.#operator as Host;
     if (!this.#provisioned) {
       if (this.#blank) this.#forget(this.#blank);
@@ -122,8 +87,50 @@ export class Session {
       this.#blank = undefined;
       // Without an answer it may have been cut right after it became a gate.
       if (outcome.kind === "provisioned" || outcome.kind === "failed") this.#provisioned = true;
+      if (this.#provisioned && this.#secrets) board.keep((this.#secrets = { ...this.#secrets, provisioned: true }));
     }
     await this.#meet(operator, life);
+  }
+
+  /** Takes the board that this browser keeps, or a new one; whether it is there. */
+  async #open(): Promise<boolean> {
+    const life = ++this.#life;
+    this.#set({ power: "booting" });
+    let why = "";
+    let come: (message: FromBoard) => void;
+    const first = new Promise<FromBoard>((done) => (come = done));
+    const board = new EmulatedBoard((message) => {
+      if (message.kind === "refused") why = message.why;
+      if (message.kind === "opened" || message.kind === "failed") come(message);
+      this.#heardBoard(message);
+    });
+    board.open();
+    const message = await first;
+    if (this.#closed || life !== this.#life || message.kind !== "opened") return board.close(), false;
+    const secrets = message.secrets ?? fresh();
+    this.#begin(keysOf(secrets), "emulator");
+    this.#line = this.#board = board;
+    this.#secrets = secrets;
+    this.#provisioned = secrets.provisioned;
+    // Before the board is provisioned with them: a gate whose keys are lost is no gate.
+    if (!message.secrets) board.keep(secrets);
+    this.#set({ kept: { yes: why === "", why } });
+    return true;
+  }
+
+  /** Throws the board away: the next one is blank. */
+  async forget(): Promise<void> {
+    this.#life += 1;
+    this.stop();
+    this.#end();
+    this.#set({ ...BEGUN });
+    try {
+      await forget();
+      this.#tell("The board is thrown away, its fence with it. The next one is blank, and has keys of its own.");
+    } catch (error) {
+      this.#set({ kept: { yes: true, why: "" } });
+      this.#tell(`The board is kept: ${error instanceof Error ? error.message : error}.`, "bad");
+    }
   }
 
   cut(): void {
@@ -353,7 +360,7 @@ export class Session {
     this.#decoders?.towards.free();
     this.#decoders?.from.free();
     this.#keys?.free();
-    this.#line = this.#board = this.#decoders = this.#keys = this.#lease = this.#blank = undefined;
+    this.#line = this.#board = this.#decoders = this.#keys = this.#secrets = this.#lease = this.#blank = undefined;
     this.#provisioned = false;
   }
 
@@ -395,6 +402,8 @@ export class Session {
         return this.#set({ lamp: message.lit });
       case "pace":
         return this.state.power === "cut" ? undefined : this.#set({ pace: message });
+      case "refused":
+        return this.#set({ kept: { yes: false, why: message.why } });
       case "failed":
         return this.#failed(`The emulator stopped: ${message.why}.`);
       default:

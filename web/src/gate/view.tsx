@@ -5,7 +5,8 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { say } from "../ui/say";
 import { read } from "./keys";
 import { hasSerial } from "./serial";
-import { Session, type Doing, type Name, type State } from "./session";
+import { Session } from "./session";
+import type { Doing, Name, State } from "./state";
 import { fenceWords } from "./words";
 
 const DOING: Record<Doing, string> = {
@@ -86,7 +87,7 @@ export function GateView() {
 }
 
 function Power({ gate, state }: { gate: Session; state: State }) {
-  const { power, source, pace, playing } = state;
+  const { power, source, pace, playing, kept } = state;
   const emulated = source === "emulator";
   const cuttable = emulated && (power === "on" || power === "booting");
   return (
@@ -94,7 +95,12 @@ function Power({ gate, state }: { gate: Session; state: State }) {
       <h2 id="power-title">In this browser</h2>
       <p class="hint">
         A Raspberry Pi Pico, emulated in a worker, boots the very file that one drags onto a real one. This page plays the lock
-        service and two holders; what the gate does is the firmware’s. It lives as long as this view is open.
+        service and two holders; what the gate does is the firmware’s.
+      </p>
+      <p class="hint" id="kept">
+        {kept.why
+          ? `This browser keeps nothing of the board (${kept.why}): its fence is gone when this view is closed.`
+          : "Its flash and its keys are kept in this browser: after the tab is closed and opened again, its fence is still there."}
       </p>
       <div class="actions">
         <button
@@ -116,6 +122,13 @@ function Power({ gate, state }: { gate: Session; state: State }) {
             Play the story
           </button>
         )}
+        <button
+          type="button"
+          disabled={playing || cuttable || source === "serial" || !(kept.yes || emulated)}
+          onClick={() => act(gate.forget())}
+        >
+          Take a new board
+        </button>
       </div>
       {pace && (
         <p class="hint" id="pace">

@@ -1,11 +1,15 @@
 // The Pico in a worker of its own: the same image that goes onto a real one, run by the emulator, paced to real time.
 //
 // The board's clock never runs ahead of the page's. A machine that is too slow, or a page that slept, loses the time that
-// is missing: the board then was slow, and does not hurry afterwards. The flash is kept here, over every cut.
+// is missing: the board then was slow, and does not hurry afterwards.
+//
+// The flash is kept here over every cut, and in the browser's storage over the view's end (`flash.ts`). What the firmware says
+// after it has stored something leaves the board only when that is kept there: an answer never knows more than the next boot.
 
 import { Board, FLASH_LENGTH } from "fencegate-rp2040-emulator";
 import image from "./firmware.uf2?url";
 import type { FromBoard, ToBoard } from "./board";
+import { Flash, SECTOR } from "./flash";
 
 /** For how long the board may run before messages get their turn, in ms. */
 const TURN = 8;
@@ -22,6 +26,12 @@ const page = self as unknown as { postMessage(message: FromBoard): void; onmessa
 const tell = (message: FromBoard) => page.postMessage(message);
 
 const memory = new Uint8Array(FLASH_LENGTH).fill(0xff);
+/** Where that outlasts this worker, if it does. */
+let flash: Flash | undefined;
+/** Sectors that have changed since they were kept. */
+const changed = new Set<number>();
+/** How much is on its way there. */
+let keeping = 0;
 let firmware: Promise<Uint8Array> | undefined;
 let board: Board | undefined;
 /** The page's time at the board's zero, in ms. */
@@ -34,6 +44,7 @@ let last = { at: 0, nanos: 0, worked: 0 };
 const soon = new MessageChannel();
 soon.port1.onmessage = () => attempt(turn);
 
+const words = (error: unknown) => (error instanceof Error ? error.message : String(error));
 const due = () => (performance.now() - begun) * 1e6;
 
 function turn(): void {
@@ -43,8 +54,8 @@ function turn(): void {
   while (board.nanos < due() && performance.now() < start + TURN) board.run(Math.min(due(), board.nanos + SLICE));
   const now = performance.now();
   last.worked += now - start;
-  if (sent.length) tell({ kind: "bytes", bytes: Uint8Array.from(sent) });
-  sent = [];
+  keep();
+  speak();
   const behind = due() - board.nanos;
   if (behind > BEHIND) begun += behind / 1e6;
   if (now - last.at >= REPORT) {
@@ -57,6 +68,40 @@ function turn(): void {
   else nap = setTimeout(() => attempt(turn), Math.min(Math.max(board.idle, -behind) / 1e6, NAP));
 }
 
+/** Says what the board has said, once all that it had stored before is kept. */
+function speak(): void {
+  if (keeping || !sent.length) return;
+  tell({ kind: "bytes", bytes: Uint8Array.from(sent) });
+  sent = [];
+}
+
+function keep(): void {
+  if (flash && changed.size) kept(flash.write(changed, memory));
+  changed.clear();
+}
+
+function kept(done: Promise<void>): void {
+  keeping += 1;
+  done.catch(refused).finally(() => ((keeping -= 1), speak()));
+}
+
+/** From now on the flash is in memory alone. */
+function refused(error: unknown): void {
+  flash = undefined;
+  tell({ kind: "refused", why: words(error).replace(/\.$/, "") });
+}
+
+async function open(): Promise<void> {
+  let secrets;
+  try {
+    flash = await Flash.open();
+    secrets = await flash.read(memory);
+  } catch (error) {
+    refused(error);
+  }
+  tell({ kind: "opened", secrets });
+}
+
 async function boot(): Promise<void> {
   firmware ??= load();
   const bytes = await firmware;
@@ -65,7 +110,10 @@ async function boot(): Promise<void> {
     sent: (byte) => void sent.push(byte),
     moved: (outputs) => tell({ kind: "pins", outputs }),
     lit: (lit) => tell({ kind: "lamp", lit }),
-    stored: (offset, cells) => memory.set(cells, offset),
+    stored: (offset, cells) => {
+      memory.set(cells, offset);
+      for (let n = Math.floor(offset / SECTOR); n * SECTOR < offset + cells.length; n += 1) changed.add(n);
+    },
     reset: (why) => tell({ kind: "reset", why }),
   });
   begun = performance.now();
@@ -82,6 +130,7 @@ async function load(): Promise<Uint8Array> {
 
 function cut(): void {
   clearTimeout(nap);
+  keep();
   board = undefined;
   sent = [];
   tell({ kind: "pins", outputs: 0 });
@@ -100,11 +149,13 @@ function attempt(what: () => void): void {
 
 function failed(error: unknown): void {
   cut();
-  tell({ kind: "failed", why: error instanceof Error ? error.message : String(error) });
+  tell({ kind: "failed", why: words(error) });
 }
 
 page.onmessage = ({ data }) => {
-  if (data.kind === "boot") boot().catch((error: unknown) => ((firmware = undefined), failed(error)));
+  if (data.kind === "open") void open();
+  else if (data.kind === "keep") flash && kept(flash.keep(data.secrets));
+  else if (data.kind === "boot") boot().catch((error: unknown) => ((firmware = undefined), failed(error)));
   else if (data.kind === "cut") cut();
   else
     attempt(() => {

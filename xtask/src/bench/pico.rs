@@ -19,7 +19,7 @@ const TIMES: usize = 32;
 /// Bits that a byte takes on the line.
 const BITS: u64 = 10;
 
-/// Round trips and cycles of a drive that needs no store, at two speeds of the line; the emulator's speed.
+/// Round trips and cycles of a drive that needs no store, at two speeds of the line; a boot's times; the emulator's speed.
 pub(super) fn measure(root: &Path) -> Result<String> {
     let image = firmware::for_boot_loader(root, Board::Rp2040)?;
     setup::ensure(Board::Rp2040.emulator())?;
@@ -30,7 +30,7 @@ pub(super) fn measure(root: &Path) -> Result<String> {
     let rows = trips.into_iter().map(|(baud, trips)| row(baud, &trips)).collect::<Result<Vec<_>>>()?;
     let heads =
         ["a drive, baud", "round trip, least", "median", "most", "its bytes alone", "median by that", "cycles at work"];
-    Ok([table(heads, rows), speed(&image, &flash)?].join("\n"))
+    Ok([table(heads, rows), boots_and_speed(&image, &flash)?].join("\n"))
 }
 
 /// A frame and its answer.
@@ -109,8 +109,8 @@ fn ms(nanos: u64) -> String {
     format!("{}.{:02} ms", hundredths / 100, hundredths % 100)
 }
 
-/// How fast the emulator runs under Node on this machine.
-fn speed(image: &Path, flash: &Path) -> Result<String> {
+/// How long the board boots, and how fast the emulator runs under Node on this machine.
+fn boots_and_speed(image: &Path, flash: &Path) -> Result<String> {
     let output = Command::new("node")
         .arg(workspace::root().join("embedded/firmware/rp2040/emulator/speed.js"))
         .arg("--image")
@@ -122,6 +122,16 @@ fn speed(image: &Path, flash: &Path) -> Result<String> {
         .context("cannot start node")?;
     ensure!(output.status.success(), "speed.js ended with {}", output.status);
     let said: Value = serde_json::from_slice(&output.stdout).context("reading what speed.js printed")?;
+    let boot = |which: &str, what: &str| {
+        let nanos = said["boots"][which][what].as_u64().context("speed.js names no such time")?;
+        Ok::<_, anyhow::Error>(ms(nanos))
+    };
+    let boots = [
+        ["to the outputs' first defined state, low".to_owned(), boot("provisioned", "low")?],
+        ["to the first turn of the gate's loop, blank".to_owned(), boot("blank", "loop")?],
+        ["to the same, provisioned: from then on it hears".to_owned(), boot("provisioned", "loop")?],
+    ];
+    let boots = table(["from the boot loader's hand-over", "measured"], boots);
     let hertz = said["hertz"].as_u64().context("speed.js names no clock")?;
     let rows = ["idle", "busy"].map(|what| {
         let number = |name: &str| said[what][name].as_u64().unwrap_or_default();
@@ -131,10 +141,11 @@ fn speed(image: &Path, flash: &Path) -> Result<String> {
         let at_work = format!("{percent} %");
         [what.to_owned(), at_work, format!("{}.{:02}", times / 100, times % 100), format!("{cycles} million")]
     });
-    Ok(table(
+    let speeds = table(
         ["the emulator in Node", "processor at work", "times real time", "emulated cycles at work a second"],
         rows,
-    ))
+    );
+    Ok([boots, speeds].join("\n"))
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@
 // far to run. Runs are repeatable to the instruction. What is not modelled throws, and names the register.
 //
 // Of the emulator's own, these are replaced or added: the boot ROM and the flash behind it (`rom.js`), UART0 (`uart.js`),
-// the PIO's clock (`pio.js`), XIP_CTRL, ROSC and VREG (`registers.js`), the watchdog's and the processor's resets, and SEV.
+// the USB controller (`usb.js`) and a host for it (`usb-host.js`), the PIO's clock (`pio.js`), XIP_CTRL, ROSC and VREG
+// (`registers.js`), the watchdog's and the processor's resets, and SEV.
 // The emulator's own `Simulator` is not used: in WFE it jumps to the next alarm, which may be 71 minutes away.
 
 import { GPIOPinState, RP2040 } from "rp2040js";
@@ -14,6 +15,8 @@ import { Registers, XipCtrl, hex } from "./registers.js";
 import * as rom from "./rom.js";
 import { Uart } from "./uart.js";
 import * as uf2 from "./uf2.js";
+import { UsbHost } from "./usb-host.js";
+import { Usb } from "./usb.js";
 
 /** Bytes of the gate's memory, the last of the flash (`src/flash.rs`). */
 export const FLASH_LENGTH = 128 * 1024;
@@ -32,6 +35,7 @@ export const CONTACT = /** @type {const} */ (["follows", "open", "closed"]);
 /**
  * @typedef {object} Outside what the board is joined to
  * @property {(byte: number) => void} sent a byte has left UART0
+ * @property {(bytes: Uint8Array) => void} [received] the USB port has brought bytes to its host
  * @property {(outputs: number, nanos: number) => void} [moved] the outputs have changed: bit n is output n
  * @property {(lit: boolean, nanos: number) => void} [lit] the LED has changed
  * @property {(offset: number, bytes: Uint8Array) => void} [stored] cells of the gate's memory have changed; when this
@@ -56,6 +60,8 @@ export class Board {
   #image;
   #memory;
   #outside;
+  /** What the USB cable leads to, once it is plugged in. */
+  usb = new UsbHost((bytes) => this.#outside.received?.(bytes));
   /** @type {Uart} */
   #uart;
   #log = new Log();
@@ -106,6 +112,11 @@ export class Board {
   /** Bytes that are on the line towards the board. */
   get backlog() {
     return this.#uart.backlog;
+  }
+
+  /** Bytes that UART0 has lost since the last reset, because nobody took those before them. */
+  get overruns() {
+    return this.#uart.overruns;
   }
 
   /** Nanoseconds until something happens by itself: 0 while the processor is at work. */
@@ -226,9 +237,13 @@ export class Board {
     };
 
     this.#uart = new Uart(chip, this.#outside.sent, () => this.baud);
+    // The type says that it is the emulator's own, of which the chip needs `DPRAMUpdated` alone.
+    const usb = new Usb(chip, this.usb);
+    chip.usbCtrl = /** @type {any} */ (usb);
     for (const [address, peripheral] of Object.entries({
       0x1400_0000: new XipCtrl(chip, "XIP_CTRL"),
       0x4003_4000: this.#uart,
+      0x5011_0000: usb,
       // CTRL, FREQA, FREQB, DORMANT, DIV, PHASE: as at reset; STATUS: enabled and stable.
       0x4006_0000: new Registers(chip, "ROSC", { 0x00: 0, 0x04: 0, 0x08: 0, 0x0c: 0, 0x10: 0, 0x14: 0, 0x18: 0x8000_1000 }),
       // VREG: in regulation, 1.1 V; BOD; CHIP_RESET.

@@ -34,6 +34,9 @@ test("what is not modelled throws and says what it is", () => {
     [reads(0x1400_0010), /XIP_CTRL: register 0x10 is not modelled/],
     [reads(0x4006_0ffc), /ROSC: register 0xffc is not modelled/],
     [writes(0x4001_8000, 1), /IO_QSPI_BASE/],
+    [reads(0x5011_0060), /USB: register 0x60 is not modelled/],
+    [writes(0x5011_0040, 3), /USB: the host's side is not modelled/],
+    [writes(0x5010_0080, 0x0400_0000), /USB: second buffers are not modelled/],
     [reads(0x6000_0000), /60000000/],
     [[0x4700], /no function of the boot ROM/], // bx r0, with r0 = 0
   ])) {
@@ -96,6 +99,16 @@ test("a processor that sleeps is not at work", () => {
   const awake = board([0x3001, 0xe7fd]); // adds r0, #1; b back
   awake.run(1_000_000);
   assert.equal(awake.busy, awake.nanos);
+});
+
+test("a USB bus without a host is suspended after 3 ms, and one with a host is reset", () => {
+  // r0 = the controller; MAIN_CTRL enable; SIE_CTRL pull-up; and then r2 = SIE_STATUS again and again.
+  const code = [0x4803, 0x2101, 0x6401, 0x4903, 0x64c1, 0x6d02, 0xe7fd, STAY, ...word(0x5011_0000), ...word(0x2001_0000)];
+  const there = board(code);
+  const status = (/** @type {number} */ ms) => (there.run(ms * 1e6), there.chip.core.registers[2] & 0x8_0010);
+  assert.deepEqual([status(2.9), status(3.1)], [0, 0x10]);
+  there.usb.plug(true);
+  assert.deepEqual([status(100), status(120)], [0x10, 0x8_0010]);
 });
 
 test("the same calls give the same run", () => {

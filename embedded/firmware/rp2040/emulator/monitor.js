@@ -3,15 +3,17 @@
 // | command | answer |
 // |---|---|
 // | `pins` | `outputs: 0x00000001` |
-// | `time` | `nanos: 1234567`, since the power came |
+// | `time` | `1234567: 0`, nanoseconds since the power came |
 // | `edges` | each change of the outputs since this was last asked: `nanos: 0x00000001`, a line each |
 // | `erases` | each erase of a sector since this was last asked: `from: to`, in nanoseconds, a line each |
+// | `overruns` | `12: 0`, bytes that UART0 has lost since the last reset |
 // | `trips` | each frame and its answer since this was last asked: `from: to cycles there back`, a line each: nanoseconds from
 //   the first bit there to the last one back, the processor's cycles in between, bytes |
 // | `baud N` | from now on the line has N bits a second, whatever the divider says |
 // | `erase MS` | from now on the flash takes so long for a sector |
 // | `glitch US` | opens the emergency stop for so long; `nanos: 0`, when |
 // | `poke ADDRESS BYTES` | changes code, until the next reset; both in hexadecimal |
+// | `usb deaf`, `usb listens` | whoever has opened the USB port stops reading; reads again |
 // | `system_reset` | pulls the RUN pin |
 
 const PROMPT = "(rp2040) ";
@@ -87,7 +89,7 @@ export class Monitor {
       case "pins":
         return `outputs: ${hex(board.outputs)}`;
       case "time":
-        return `nanos: ${Math.round(board.nanos)}`;
+        return `${Math.round(board.nanos)}: 0`;
       case "edges":
         return this.#edges.splice(0).join("\n");
       case "trips": {
@@ -99,6 +101,8 @@ export class Monitor {
           })
           .join("\n");
       }
+      case "overruns":
+        return `${board.overruns}: 0`;
       case "baud":
         board.baud = Number(rest[0]);
         return "";
@@ -116,6 +120,10 @@ export class Monitor {
       }
       case "poke":
         board.poke(Number.parseInt(rest[0], 16), Buffer.from(rest[1], "hex"));
+        return "";
+      case "usb":
+        if (rest[0] !== "deaf" && rest[0] !== "listens") return `${command}: deaf or listens?`;
+        board.usb.listen(rest[0] === "listens");
         return "";
       case "system_reset":
         board.pullRun();

@@ -2,9 +2,10 @@
 // Runs the board under Node, paced to real time: the serial line on a socket, the flash in a file, the front panel and a
 // monitor on sockets of their own.
 //
-//     node run.js --image gate.uf2 --flash gate.flash --serial PLACE [--panel PLACE] [--monitor PLACE]… [--log]
+//     node run.js --image gate.uf2 --flash gate.flash --serial PLACE [--usb PLACE] [--panel PLACE] [--monitor PLACE]… [--log]
 //
-// A place is a socket's file (an absolute path) or `host:port`. With `--log` the log's frames leave on standard output.
+// A place is a socket's file (an absolute path) or `host:port`. With `--log` the log's frames leave on standard output. Who
+// connects to `--usb` puts the USB cable in and opens the port; who leaves pulls it.
 //
 // The board's clock never runs ahead of the host's. Where the host is too slow for a moment, it falls behind and catches up.
 
@@ -17,6 +18,8 @@ import { Panel } from "./panel.js";
 
 /** Bytes that may wait on the line: what comes after them waits in the socket, as at a host whose port is busy. */
 const LINE = 64;
+/** The same for the USB port. */
+const PORT = 4_096;
 /** For how long the board may run before sockets get their turn, in ms. */
 const TURN = 5;
 /** How far it runs before the time is looked at, in ns. */
@@ -29,6 +32,7 @@ const { values: options } = parseArgs({
     image: { type: "string" },
     flash: { type: "string" },
     serial: { type: "string" },
+    usb: { type: "string" },
     panel: { type: "string" },
     monitor: { type: "string", multiple: true, default: [] },
     log: { type: "boolean", default: false },
@@ -39,6 +43,8 @@ if (!options.image || !options.flash || !options.serial) throw new Error("--imag
 const flash = openFlash(options.flash);
 /** @type {import("node:net").Socket | null} */
 let host = null;
+/** The same at the USB port. @type {import("node:net").Socket | null} */
+let computer = null;
 /** @type {number[]} */
 let sent = [];
 const board = new Board(readFileSync(options.image), readFlash(flash), {
@@ -46,6 +52,7 @@ const board = new Board(readFileSync(options.image), readFlash(flash), {
     sent.push(byte);
     monitor.sent();
   },
+  received: (bytes) => void computer?.write(bytes),
   moved: (outputs, nanos) => monitor.moved(outputs, nanos),
   // One write, in place, before the firmware goes on: what it then says is stored outlives this process.
   stored: (offset, bytes) => void writeSync(flash, bytes, 0, bytes.length, offset),
@@ -98,6 +105,7 @@ function deliver() {
     sent = [];
   }
   if (host?.isPaused() && board.backlog < LINE) host.resume();
+  if (computer?.isPaused() && board.usb.backlog < PORT) computer.resume();
 }
 
 serve(options.serial, (socket) => {
@@ -115,6 +123,28 @@ serve(options.serial, (socket) => {
     if (host === socket) host = null;
   });
 });
+if (options.usb) {
+  serve(options.usb, (socket) => {
+    computer?.destroy();
+    computer = socket;
+    catchUp();
+    board.usb.plug(false);
+    board.usb.plug(true);
+    socket.on("data", (bytes) => {
+      catchUp();
+      board.usb.send(bytes);
+      if (board.usb.backlog >= PORT) socket.pause();
+      turn();
+    });
+    socket.on("close", () => {
+      if (computer !== socket) return;
+      computer = null;
+      catchUp();
+      board.usb.plug(false);
+    });
+    turn();
+  });
+}
 if (options.panel) serve(options.panel, (socket) => panel.open(socket, () => (catchUp(), turn())));
 for (const place of options.monitor) serve(place, (socket) => monitor.open(socket, turn));
 turn();

@@ -1,18 +1,35 @@
 #!/usr/bin/env node
-// How fast the emulator runs here: nanoseconds of the board for a millisecond of the host, twice, as JSON.
+// How long the board takes to boot, and how fast the emulator runs here, as JSON.
 //
-//     node speed.js --image gate.uf2 [--flash gate.flash]
+//     node speed.js --image gate.uf2 --flash gate.flash
 //
-// Idle, the processor sleeps between the beats of the gate's loop. Busy, noise comes in at ten times the line's usual speed.
+// Of a boot, in the board's nanoseconds since the boot loader's hand-over: when the last output is an output, and low; when the
+// gate's loop has come round for the first time, which lights the LED: blank, and with the flash of that file. Of the speed:
+// nanoseconds of the board for a millisecond of the host. Idle, the processor sleeps between the beats of the gate's loop. Busy, noise comes in at ten times the line's usual speed.
 
 import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
-import { Board } from "./board.js";
+import { Board, FLASH_LENGTH, OUTPUT_COUNT } from "./board.js";
 
 const { values: options } = parseArgs({ options: { image: { type: "string" }, flash: { type: "string" } } });
-if (!options.image) throw new Error("--image is needed");
-const memory = options.flash ? readFileSync(options.flash) : new Uint8Array(128 * 1024).fill(0xff);
-const board = new Board(readFileSync(options.image), memory, { sent() {} });
+if (!options.image || !options.flash) throw new Error("--image and --flash are needed");
+const [image, memory] = [readFileSync(options.image), readFileSync(options.flash)];
+
+/** Boots with a flash: when the outputs are low, and when the loop has begun. @param {Uint8Array} memory */
+function boot(memory) {
+  let [low, loop] = [0, 0];
+  const board = new Board(image, memory, { sent() {}, lit: (lit, nanos) => lit && (loop ||= nanos) });
+  while (low === 0 || loop === 0) {
+    board.run(board.nanos + 10_000);
+    const pins = board.chip.gpio.slice(2, 2 + OUTPUT_COUNT);
+    if (pins.every((pin) => pin.outputEnable && !pin.outputValue)) low ||= board.nanos;
+    if (board.nanos > 10e9) throw new Error("no loop within ten seconds");
+  }
+  return { low: Math.round(low), loop: Math.round(loop) };
+}
+
+const boots = { blank: boot(new Uint8Array(FLASH_LENGTH).fill(0xff)), provisioned: boot(memory) };
+const board = new Board(image, memory, { sent() {} });
 
 /** Runs for so long, in ns; what was run for a millisecond of the host, and how much of it the processor was at work.
  * @param {number} nanos */
@@ -28,4 +45,4 @@ const idle = speed(20e9);
 board.baud = 1_152_000;
 board.feed(Uint8Array.from({ length: 100_000 }, (_, n) => (n * 167) & 0xff || 1));
 const busy = speed(500e6);
-console.log(JSON.stringify({ idle, busy, hertz: board.chip.clkSys }));
+console.log(JSON.stringify({ boots, idle, busy, hertz: board.chip.clkSys }));

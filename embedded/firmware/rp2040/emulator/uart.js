@@ -41,6 +41,8 @@ export class Uart extends BasePeripheral {
   #arrived = 0;
   #backlog = 0;
   #receiving = false;
+  /** Bytes that came while the FIFO was full. */
+  overruns = 0;
   /** What the shift register holds. @type {number | null} */
   #shifting = null;
   #arrival;
@@ -103,6 +105,7 @@ export class Uart extends BasePeripheral {
     if ((this.#get(0x30) & 0x201) === 0x201) {
       if (this.#received.length >= DEPTH) {
         this.#overrun = true;
+        this.overruns++;
         this.#raise(OE);
       } else {
         this.#received.push(byte | (this.#overrun ? OVERRUN : 0));

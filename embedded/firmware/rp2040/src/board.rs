@@ -5,17 +5,19 @@ use embassy_rp::gpio::{Input, Level, Output as Pin, Pull};
 use embassy_rp::pac;
 use embassy_rp::peripherals::{PIO0, PIO1, UART0};
 use embassy_rp::pio::{self, Pio};
-use embassy_rp::uart::{BufferedInterruptHandler, BufferedUart, BufferedUartRx, BufferedUartTx, Config};
+use embassy_rp::uart::{BufferedInterruptHandler, BufferedUart, Config};
 use fencegate_node::Words;
 use static_cell::StaticCell;
 
 use crate::flash::Flash;
 use crate::inputs::{Contacts, Inhibit, Presence};
 use crate::lamp::Lamp;
+use crate::lines::{FromHosts, ToHosts};
 use crate::outputs::{self, Output};
+use crate::usb::{self, Port};
 use crate::watchdog::Watchdog;
 
-/// The cable's speed, in bits per second.
+/// UART0's speed, in bits per second.
 const BAUD: u32 = 115_200;
 
 /// Bytes that wait for the gate: a few of the longest frames.
@@ -31,10 +33,12 @@ bind_interrupts!(struct Irqs {
 
 /// Everything that this board gives to a program.
 pub(crate) struct Board {
-    /// From the cable.
-    pub(crate) rx: BufferedUartRx,
-    /// To the cable.
-    pub(crate) tx: BufferedUartTx,
+    /// From both lines.
+    pub(crate) rx: &'static mut FromHosts,
+    /// To both lines.
+    pub(crate) tx: ToHosts,
+    /// The USB port, which has to be run.
+    pub(crate) port: &'static mut Port,
     /// Storage that outlasts a power cut.
     pub(crate) flash: Words<Flash, 4>,
     /// The outputs, all low.
@@ -52,7 +56,7 @@ pub(crate) struct Board {
 }
 
 impl Board {
-    /// Starts clocks, UART and PIO, and hands out the parts.
+    /// Starts clocks, PIO, UART and USB, and hands out the parts.
     ///
     /// # Panics
     ///
@@ -83,11 +87,13 @@ impl Board {
         config.baudrate = BAUD;
         let (to_cable, from_cable) = (TO_CABLE.init([0; TO_SEND]), FROM_CABLE.init([0; RECEIVED]));
         let cable = BufferedUart::new(p.UART0, p.PIN_0, p.PIN_1, Irqs, to_cable, from_cable, config);
-        let (tx, rx) = cable.split();
+        let (to_uart, from_uart) = cable.split();
+        let (port, from_usb) = usb::port(p.USB);
 
         Self {
-            rx,
-            tx,
+            rx: FromHosts::new(from_uart, from_usb),
+            tx: ToHosts::new(to_uart),
+            port,
             flash: Words(Flash::new(p.FLASH)),
             outputs,
             inhibit,

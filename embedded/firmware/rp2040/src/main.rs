@@ -12,17 +12,20 @@ mod flash;
 mod inputs;
 mod lamp;
 mod last_words;
+mod lines;
 mod outputs;
+mod usb;
 mod watchdog;
 
 use core::pin::pin;
 
 use defmt_rtt as _;
-use embassy_executor::Executor;
+use embassy_executor::{Executor, Spawner};
 use fencegate_node::{Duration, Node};
 use static_cell::StaticCell;
 
 use crate::board::Board;
+use crate::usb::Port;
 
 /// The longest that storing a record takes. Of the Pico's flash (Winbond W25Q16JV): a sector's erase takes 400 ms at most, a
 /// page's program 3 ms. There are two copies; each erases a sector at most, and moves some 30 records out of it, with two
@@ -38,15 +41,22 @@ fn main() -> ! {
     static EXECUTOR: StaticCell<Executor> = StaticCell::new();
     // By reference: a future that is made with little is made in place, and not on the stack.
     let board = BOARD.init(Some(Board::take()));
-    EXECUTOR.init(Executor::new()).run(|spawner| spawner.spawn(gate(board).expect("there is one such task")))
+    EXECUTOR.init(Executor::new()).run(|spawner| spawner.spawn(gate(spawner, board).expect("there is one such task")))
+}
+
+/// The USB port on this board.
+#[embassy_executor::task]
+async fn usb_port(port: &'static mut Port) -> ! {
+    port.run().await
 }
 
 /// The gate on this board.
 #[embassy_executor::task]
-async fn gate(board: &'static mut Option<Board>) -> ! {
+async fn gate(spawner: Spawner, board: &'static mut Option<Board>) -> ! {
     let board = board.take().expect("the board is there");
-    let Board { rx, tx, flash, outputs, watchdog, inhibit, presence, contacts, lamp } = board;
+    let Board { rx, tx, port, flash, outputs, watchdog, inhibit, presence, contacts, lamp } = board;
     defmt::info!("fencegate-rp2040 {=str} boots", env!("CARGO_PKG_VERSION"));
+    spawner.spawn(usb_port(port).expect("there is one such task"));
     let worst_store = WORST_STORE;
     let node = Node { rx, tx, flash, outputs, watchdog, inhibit, presence, contacts, lamp, worst_store };
     // Pinned where it is made: it is long, and would be moved otherwise, through the stack.

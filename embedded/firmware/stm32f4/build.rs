@@ -1,7 +1,0 @@
-//! Tells the linker where `memory.x` is.
-
-fn main() {
-    println!("cargo:rustc-link-search={}", env!("CARGO_MANIFEST_DIR"));
-    println!("cargo:rerun-if-changed=memory.x");
-    println!("cargo:rerun-if-changed=build.rs");
-}
