@@ -3,7 +3,7 @@
 use super::bare::{Counted, M0, count, program};
 use super::table;
 use crate::board::Board;
-use crate::emulator::Sides;
+use crate::emulator::{Sides, Socket};
 use crate::gate::{Gate, Image, LATENESS, Powering, runtime};
 use crate::{setup, workspace};
 use anyhow::{Context, Result, bail, ensure};
@@ -15,6 +15,8 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
 
 /// Code for the Cortex-M3, which the emulated board has.
 const M3: &str = "thumbv7m-none-eabi";
@@ -63,7 +65,8 @@ pub(super) fn measure(root: &Path) -> Result<String> {
 
 /// Has a gate do everything that a gate does; how much stack that took, and the trace of it.
 async fn work(elf: &Path, folder: &Path) -> Result<(u64, std::path::PathBuf)> {
-    let sides = Sides::default();
+    let panel = folder.join("panel");
+    let sides = Sides { panel: Some(Socket::File(panel.clone())), ..Sides::default() };
     let flash = folder.join("bench.flash");
     let powering = Powering { board: Board::Mps2, elf, flash: &flash, image: Image::Gate };
     let Gate { mut board, mut line, keys } = Gate::boot(&powering, LATENESS, &sides).await?;
@@ -76,6 +79,13 @@ async fn work(elf: &Path, folder: &Path) -> Result<(u64, std::path::PathBuf)> {
     let end = || Deadline::after(clock::now(), window).context("the clock is at its end");
     {
         let mut gate = GateClient::with_timing(&mut line, keys.credential(Role::Operator), timing)?;
+        // A stop, which is latched, and the rearm that ends that.
+        let mut panel = UnixStream::connect(&panel).await.context("the front panel")?;
+        for level in ["i1", "i0"] {
+            panel.write_all(level.as_bytes()).await?;
+            panel.read_exact(&mut [0; 3]).await?;
+            while gate.status(give_up).await?.fault.is_some() != (level == "i1") {}
+        }
         gate.rearm(0, give_up).await?;
         gate.epoch(1, Epoch(1), 0, give_up).await?;
         gate.log(0, give_up).await?;
