@@ -29,7 +29,7 @@ use fencegate_wire::{
 };
 
 /// For how long a flash that could not store what is latched is left alone.
-const LATCH_AGAIN: Duration = Duration::from_secs(10);
+const LATCH_AGAIN: Duration = Duration::from_secs(1);
 
 /// For how long a store that was refused as `busy` has the right of way: its host asks again within that.
 const WANTED: Duration = Duration::from_secs(1);

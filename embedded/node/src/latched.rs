@@ -33,17 +33,31 @@ impl Latched {
         self.inhibited == other.inhibited && self.astray == other.astray
     }
 
-    /// What follows it where these faults hold the channels. After 2³² changes there is no later one: every flash is worn out
-    /// before.
+    /// What either holds. Where the copies differ, one of them was cut off: a rearm that only one has was answered to nobody,
+    /// and may read as never written tomorrow.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        let (inhibited, astray) = (self.inhibited | other.inhibited, self.astray | other.astray);
+        Self { serial: self.serial.max(other.serial), inhibited, astray }
+    }
+
+    /// Whether it holds anything.
+    pub(crate) const fn is_any(self) -> bool {
+        self.inhibited | self.astray != 0
+    }
+
+    /// What follows it where these faults hold the channels; one that the gate has not any more is held as it was. After 2³²
+    /// changes there is no later one: every flash is worn out before.
     pub(crate) fn next(self, faults: impl Iterator<Item = Option<Fault>>) -> Option<Self> {
-        let (mut inhibited, mut astray) = (0, 0);
-        for (n, fault) in faults.enumerate() {
+        let mut next = Self { serial: self.serial.checked_add(1)?, ..self };
+        for (bit, fault) in (0..8).map(|n| 1 << n).zip(faults) {
+            (next.inhibited, next.astray) = (next.inhibited & !bit, next.astray & !bit);
             match fault {
-                Some(Fault::Inhibited) => inhibited |= 1 << (n & 7),
-                Some(Fault::Feedback) => astray |= 1 << (n & 7),
+                Some(Fault::Inhibited) => next.inhibited |= bit,
+                Some(Fault::Feedback) => next.astray |= bit,
                 _ => {}
             }
         }
-        Some(Self { serial: self.serial.checked_add(1)?, inhibited, astray })
+        Some(next)
     }
 }

@@ -41,8 +41,7 @@ pub struct Memory {
     pub mended: u8,
     /// Which channels wait for a rearm.
     pub latched: Latched,
-    /// Whether that has to be stored anew before anybody hears of it: a later one is torn, and may read as whole tomorrow, or
-    /// it was lost.
+    /// Whether that has to be stored anew: the copies differ, or it was lost.
     pub unsure: bool,
     /// Where each channel's fence stands.
     pub marks: heapless::Vec<Remembered, MAX_CHANNELS>,

@@ -1,6 +1,7 @@
 //! The task that feeds the gate: the line, the clock, the flash, the pins.
 
 use crate::boots::ThisBoot;
+use crate::latched::Latched;
 use crate::{Board, Contacts, Entry, Gate, Inputs, Memory, Step, Store, Unwired};
 use core::convert::Infallible;
 use core::pin::{Pin, pin};
@@ -147,6 +148,7 @@ where
         store: Store::new(flash),
         pins: Pins { outputs, watchdog, inhibit, presence, contacts, lamp, hang: hang(worst_store) },
         board: Board { outputs: N, worst_store, drops: O::DROPS },
+        carried: None,
         answers: &answers,
     };
     // Pinned where they are made: they are long, and would be moved otherwise, through the stack.
@@ -159,6 +161,8 @@ struct Task<'a, R, F, O, D, I, P, C, L, const N: usize> {
     store: Store<F>,
     pins: Pins<O, D, I, P, C, L, N>,
     board: Board,
+    /// What a gate that was provisioned anew had not stored of its faults.
+    carried: Option<Latched>,
     answers: &'a Answers,
 }
 
@@ -203,6 +207,10 @@ where
     async fn boot(&mut self, gate: &mut Gate) -> ThisBoot {
         let mut memory = Memory::nothing();
         let life = self.store.read(gate.config_mut(), &mut memory).await;
+        // What came in the last store of the gate before is not forgotten with it.
+        if let Some(latched) = self.carried.take() {
+            (memory.latched, memory.unsure) = (memory.latched.or(latched), true);
+        }
         gate.begin(life, &memory, now());
         ThisBoot::new(now(), memory.restless)
     }
@@ -230,10 +238,7 @@ where
                     }
                     for byte in bytes.iter().take(len) {
                         if let Then::Restart = self.hear(gate, *byte).await {
-                            // What came in its last store is not forgotten with it.
-                            if let Some(latched) = gate.unlatched() {
-                                self.latch(gate, Entry::Latched(latched)).await;
-                            }
+                            self.carried = gate.unlatched();
                             return;
                         }
                     }

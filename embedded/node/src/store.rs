@@ -33,6 +33,9 @@
 //! other copy has all of it; and marks and boot counter are looked for in every word of it before, since half-erased
 //! markers may hide them from the log.
 //!
+//! What is latched is the exception to the later of two: a rearm lets go, and one that only one copy has was answered to
+//! nobody. So where the copies differ, what either holds is held, and stored anew under the next number.
+//!
 //! A provisioning replaces another at one instant: its outputs and channels go into the generation that is not in force,
 //! and the one record of the whole then says which is. The marks belong to the board and to no provisioning.
 //!
@@ -108,8 +111,6 @@ pub struct Store<F> {
     distrusted: bool,
     /// How many records were mended at boot.
     mended: u8,
-    /// Whether that boot has come upon half a record.
-    torn: bool,
 }
 
 impl<F: NorFlash> Store<F> {
@@ -124,7 +125,6 @@ impl<F: NorFlash> Store<F> {
             boots: Boots { count: 0, rested: 0 },
             distrusted: false,
             mended: 0,
-            torn: false,
         }
     }
 
@@ -141,7 +141,7 @@ impl<F: NorFlash> Store<F> {
 
     /// [`Self::boot`] in place: what it says of a gate counts where it says that there is one.
     pub(crate) async fn read(&mut self, provisioning: &mut Provisioning, memory: &mut Memory) -> Life {
-        (self.state, self.stage, self.begun, self.mended, self.torn) = (State::Closed, None, false, 0, false);
+        (self.state, self.stage, self.begun, self.mended) = (State::Closed, None, false, 0);
         memory.storable = self.mend().await;
         memory.mended = self.mended;
         let verdict = self.logs.compare(Key::GATE).await;
@@ -188,15 +188,13 @@ impl<F: NorFlash> Store<F> {
         }
         memory.restless = memory.boots.saturating_sub(self.boots.rested);
         let verdict = self.logs.compare(Key::LATCHED).await;
-        memory.latched = match self.logs.said(verdict) {
-            Loaded::Found(latched) | Loaded::Unmended(latched) => latched,
-            Loaded::Never => Latched::default(),
-            Loaded::Lost(_) => Latched { serial: self.last_latched().await, ..Latched::UNKNOWN },
+        memory.latched = match (verdict, self.logs.said(verdict)) {
+            (Verdict::Contradiction, _) => self.logs.either_latched(),
+            (_, Loaded::Found(latched) | Loaded::Unmended(latched)) => latched,
+            (_, Loaded::Never) => Latched::default(),
+            (_, Loaded::Lost(_)) => Latched::UNKNOWN,
         };
-        memory.unsure = self.torn || !matches!(verdict, Verdict::Same | Verdict::Never);
-        if self.torn {
-            memory.latched.serial = memory.latched.serial.saturating_add(1); // what is torn may have this number
-        }
+        memory.unsure = !matches!(verdict, Verdict::Same | Verdict::Never);
         memory.marks.clear();
         for key in (0..census.channels).map_while(Key::mark) {
             let verdict = self.logs.compare(key).await;
@@ -211,16 +209,6 @@ impl<F: NorFlash> Store<F> {
             let _ = memory.marks.push(mark); // as many as there are channels
         }
         Life::Gate
-    }
-
-    /// The highest number under which anything was ever latched, as far as it can still be read.
-    async fn last_latched(&mut self) -> u32 {
-        let mut last = 0;
-        for copy in Copy::BOTH {
-            let _ = self.logs.highest(copy, Key::LATCHED).await;
-            last = record::decode(self.logs.slot(copy).value()).map_or(last, |l: Latched| l.serial.max(last));
-        }
-        last
     }
 
     /// Stores that this is boot number `boots`, and what the first boot of a provisioning has to tidy up. It comes before

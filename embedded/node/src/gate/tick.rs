@@ -46,7 +46,9 @@ impl Gate {
         if inputs.inhibit {
             for channel in &mut self.channels {
                 channel.let_go(now, Cause::Fault);
-                channel.fault.get_or_insert(Fault::Inhibited);
+                if channel.fault != Some(Fault::Feedback) {
+                    channel.fault = Some(Fault::Inhibited);
+                }
                 channel.rearming = false;
             }
         }
@@ -119,8 +121,7 @@ impl Gate {
         let latched = self.unlatched()?;
         // A flash that fails is not worn out by trying again and again.
         let left_alone = self.latch_again.is_some_and(|until| !until.is_over(now));
-        let may = self.storable && !left_alone && self.not_busy(now, None).is_ok();
-        may.then_some(Entry::Latched(latched))
+        (!left_alone && self.not_busy(now, None).is_ok()).then_some(Entry::Latched(latched))
     }
 
     /// Takes what [`Self::latch`] asked for with the evidence that it is stored; whether it is.

@@ -7,6 +7,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use super::log::{Copy, Logs};
 use super::record::{Boots, Census, Key, Kind, Whole, decode, encode};
 use super::{Store, StoreError};
+use crate::latched::Latched;
 
 /// How often everything is compared again after something was mended. A log that is mended repairs itself first, and may
 /// lose in that what was read of it before.
@@ -50,6 +51,8 @@ impl<F: NorFlash> Logs<F> {
             ([], _) => Verdict::Later(Copy::B),
             (_, []) => Verdict::Later(Copy::A),
             (a, b) if a == b => Verdict::Same,
+            // Neither is taken for the other's: what either holds is held.
+            _ if key == Key::LATCHED => Verdict::Contradiction,
             (a, b) => match key.order(a, b) {
                 Some(Ordering::Less) => Verdict::Later(Copy::B),
                 Some(_) => Verdict::Later(Copy::A),
@@ -105,6 +108,14 @@ impl<F> Logs<F> {
             (Verdict::Later(_), Some(value)) => Loaded::Unmended(value),
             (Verdict::Never, _) => Loaded::Never,
             (_, value) => Loaded::Lost(value),
+        }
+    }
+
+    /// What either copy has latched, as they were compared.
+    pub(super) fn either_latched(&self) -> Latched {
+        match (decode::<Latched>(self.a.value()), decode::<Latched>(self.b.value())) {
+            (Some(a), Some(b)) => a.or(b),
+            _ => Latched::UNKNOWN,
         }
     }
 
@@ -178,7 +189,9 @@ impl<F: NorFlash> Store<F> {
             // A boot counter that was lost once began anew anywhere, and what is left of the one before may be higher.
             let anew = key == Key::BOOTS && decode::<Boots>(here).is_some_and(|boots| boots.count >> 31 == 1);
             let higher = there.is_empty() || key.order(here, there) == Some(Ordering::Greater);
-            if here.is_empty() || anew || !higher {
+            // A rearm that is in one copy only was answered to nobody.
+            let rearms = key == Key::LATCHED && decode::<Latched>(here).is_some_and(|latched| !latched.is_any());
+            if here.is_empty() || anew || rearms || !higher {
                 continue;
             }
             self.logs.append(copy, copy.other(), key).await?;
@@ -196,7 +209,6 @@ impl<F: NorFlash> Store<F> {
             if !self.logs.is_torn(copy).await? {
                 return Ok(());
             }
-            self.torn = true;
             let from = match self.logs.compare(Key::GATE).await {
                 Verdict::Same => copy,
                 Verdict::Later(later) => later,

@@ -92,6 +92,9 @@ pub(super) struct Logs<F> {
     pub(super) a: Slot,
     pub(super) b: Slot,
     buffer: [u8; BUFFER],
+    /// In which copies the next record may come to lie on a word that a cut, or a write that failed, has half-programmed, and
+    /// that reads as erased for now.
+    doubtful: [bool; 2],
 }
 
 impl<F> Logs<F> {
@@ -119,7 +122,7 @@ impl<F: NorFlash> Logs<F> {
 
     pub(super) const fn new(flash: F) -> Self {
         let () = Self::_WORD;
-        Self { flash, a: Slot::EMPTY, b: Slot::EMPTY, buffer: [0; BUFFER] }
+        Self { flash, a: Slot::EMPTY, b: Slot::EMPTY, buffer: [0; BUFFER], doubtful: [true; 2] }
     }
 
     /// Reads what `copy` holds under `key`, past any cache, into the copy's slot.
@@ -129,7 +132,7 @@ impl<F: NorFlash> Logs<F> {
             self.slot_mut(copy).spoil();
             return;
         }
-        let Self { flash, a, b, buffer } = self;
+        let Self { flash, a, b, buffer, .. } = self;
         let slot = match copy {
             Copy::A => a,
             Copy::B => b,
@@ -150,12 +153,34 @@ impl<F: NorFlash> Logs<F> {
     }
 
     /// Appends what is in the slot of `from` to the log of `to`. An empty value removes the record.
+    ///
+    /// The first record after a boot is written twice: what lies on a half-programmed word reads as it was written now, and
+    /// otherwise at the next boot. (But for the stage, which is a board's first of all, and of which no more is to be there.)
     pub(super) async fn append(&mut self, from: Copy, to: Copy, key: Key) -> Result<(), StoreError> {
+        if key != Key::STAGE && core::mem::replace(self.doubtful_mut(to), true) {
+            self.append_once(from, to, key).await?;
+        }
+        self.append_once(from, to, key).await?;
+        if key != Key::STAGE {
+            *self.doubtful_mut(to) = false;
+        }
+        Ok(())
+    }
+
+    const fn doubtful_mut(&mut self, copy: Copy) -> &mut bool {
+        let [a, b] = &mut self.doubtful;
+        match copy {
+            Copy::A => a,
+            Copy::B => b,
+        }
+    }
+
+    async fn append_once(&mut self, from: Copy, to: Copy, key: Key) -> Result<(), StoreError> {
         if self.looks_half_erased(to).await {
             return Err(StoreError::Flash);
         }
         let range = self.range(to);
-        let Self { flash, a, b, buffer } = self;
+        let Self { flash, a, b, buffer, .. } = self;
         let value = match from {
             Copy::A => a.value(),
             Copy::B => b.value(),

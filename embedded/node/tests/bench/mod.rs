@@ -53,7 +53,8 @@ pub(crate) struct Bench {
     pub(crate) inputs: Inputs,
     /// What the next boot finds.
     pub(crate) marks: Vec<Remembered>,
-    pub(crate) latched: Latched,
+    /// And whether only one copy has the last of it.
+    pub(crate) latched: (Latched, bool),
     /// How long storing takes, or `None` where it fails.
     pub(crate) storing: Option<u64>,
     /// A power cut in the middle of the next store: whether its entry had got in.
@@ -110,7 +111,7 @@ impl Bench {
         assert_eq!(provisioning.check(), Ok(()));
         let floor = |c: &ChannelConfig| Remembered::Mark(GrantRecord::floor(c.epoch, c.floor));
         let marks: Vec<_> = provisioning.channels.iter().map(floor).collect();
-        let latched = Latched::default();
+        let latched = (Latched::default(), false);
         let gate = Self::boot(&provisioning, board, 1, (&marks, latched), now);
         Self {
             gate,
@@ -137,7 +138,7 @@ impl Bench {
         provisioning: &Provisioning,
         board: Board,
         boots: u32,
-        (marks, latched): (&[Remembered], Latched),
+        (marks, (latched, unsure)): (&[Remembered], (Latched, bool)),
         now: u64,
     ) -> Gate {
         let memory = Memory {
@@ -146,7 +147,7 @@ impl Bench {
             storable: true,
             mended: 0,
             latched,
-            unsure: false,
+            unsure,
             marks: marks.iter().copied().collect(),
         };
         Gate::new(provisioning.clone(), &memory, board, Instant::from_micros(now))
@@ -188,8 +189,10 @@ impl Bench {
             self.power_cut();
             return self.look();
         }
-        if self.storing.is_some() || self.half {
+        if self.storing.is_some() {
             self.keep(&entry);
+        } else if self.half {
+            self.keep_half(&entry);
         }
         let stored = self.storing.map(|_| Stored::read_back(entry)).ok_or(StoreError::Flash);
         let _ = self.gate.latched(Instant::from_micros(self.now), stored);
@@ -248,7 +251,7 @@ impl Bench {
                 }
                 (None, _) => {
                     if self.half {
-                        self.keep(&pending.entry());
+                        self.keep_half(&pending.entry());
                     }
                     Err(StoreError::Flash)
                 }
@@ -267,11 +270,20 @@ impl Bench {
         Some(frame.to_vec())
     }
 
+    /// A store that has failed, and got into one copy: of marks the next boot believes the higher, and it holds what either
+    /// copy has latched.
+    fn keep_half(&mut self, entry: &Entry) {
+        match entry {
+            Entry::Latched(latched) => self.latched = (self.latched.0.or(*latched), true),
+            entry => self.keep(entry),
+        }
+    }
+
     fn keep(&mut self, entry: &Entry) {
         self.stores += 1;
         match entry {
             Entry::Mark { channel, mark } => self.marks[usize::from(*channel)] = Remembered::Mark(*mark),
-            Entry::Latched(latched) => self.latched = *latched,
+            Entry::Latched(latched) => self.latched = (*latched, false),
             _ => {}
         }
     }

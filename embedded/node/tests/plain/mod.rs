@@ -20,7 +20,7 @@ const AGAIN: u64 = 100_000;
 /// The reasons that may pass.
 const MAY_PASS: [&str; 8] = ["authority", "storage", "jump", "expired", "fault", "held", "rate", "busy"];
 /// For how long a flash that could not store what is latched is left alone.
-const LATCH_AGAIN: u64 = 10_000_000;
+const LATCH_AGAIN: u64 = 1_000_000;
 /// How long a store that was refused as busy has the right of way.
 const WANTED: u64 = 1_000_000;
 
@@ -184,7 +184,7 @@ fn outlast(ttl: u64) -> u64 {
 }
 
 impl Plain {
-    pub(crate) fn boot(boot: u32, marks: [(Mark, bool); CHANNELS], latched: Latched) -> Self {
+    pub(crate) fn boot(boot: u32, marks: [(Mark, bool); CHANNELS], (latched, unsure): (Latched, bool)) -> Self {
         let channels = std::array::from_fn(|n| {
             let (mark, lost) = marks[n];
             let ends = if lost { 0 } else { outlast(mark.ttl) };
@@ -210,7 +210,7 @@ impl Plain {
             wanted_until,
             inhibited: false,
             latched,
-            unsure: false,
+            unsure,
             latch_again: 0,
             refused: vec![],
             channels,

@@ -22,7 +22,9 @@ impl Plain {
         for (n, terms) in TERMS.iter().enumerate() {
             if inhibit {
                 self.let_go(n, now);
-                self.channels[n].fault.get_or_insert(Fault::Inhibited);
+                if self.channels[n].fault != Some(Fault::Feedback) {
+                    self.channels[n].fault = Some(Fault::Inhibited);
+                }
                 self.channels[n].rearming = false;
             }
             match self.channels[n].drive {

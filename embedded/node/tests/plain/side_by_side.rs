@@ -1,6 +1,6 @@
 //! A gate and its model, side by side: what the one answers and does is held against what the other says.
 
-use super::{Asked, CHANNELS, Latched, Mark, OBSERVER, OPERATOR, Plain, Said, TERMS, What};
+use super::{Asked, CHANNELS, Fault, Latched, Mark, OBSERVER, OPERATOR, Plain, Said, TERMS, What};
 use crate::bench::{Bench, holder};
 use fencegate::{Drift, Duration, Epoch, FenceRecord, GrantRecord, HolderId, Instant, RaiseBudget, Token};
 use fencegate_node::Remembered;
@@ -80,7 +80,8 @@ pub(crate) struct SideBySide {
     pub(crate) plain: Plain,
     /// What the model's flash holds, and whether it was lost.
     pub(crate) flash: [(Mark, bool); CHANNELS],
-    pub(crate) latched: Latched,
+    /// What is latched, and whether only one copy has the last of it.
+    pub(crate) latched: (Latched, bool),
     /// The power is cut the next time that something is latched: whether that had got in.
     pub(crate) latch_cut: Option<bool>,
     pub(crate) challenges: Vec<(u32, u64)>,
@@ -93,13 +94,13 @@ pub(crate) struct SideBySide {
 impl SideBySide {
     pub(crate) fn new() -> Self {
         let flash = [(Mark::default(), false); CHANNELS];
-        let (bench, plain) = (Bench::with(provision), Plain::boot(1, flash, [None; CHANNELS]));
+        let (bench, plain) = (Bench::with(provision), Plain::boot(1, flash, ([None; CHANNELS], false)));
         let tells = std::env::var_os("FENCEGATE_SEED").is_some();
         Self {
             bench,
             plain,
             flash,
-            latched: [None; CHANNELS],
+            latched: ([None; CHANNELS], false),
             latch_cut: None,
             challenges: vec![(1, 0)],
             sent: vec![],
@@ -126,9 +127,7 @@ impl SideBySide {
     fn latch(&mut self, cut: Option<bool>) {
         let Some(held) = self.plain.latch() else { return };
         let stored = self.bench.storing.is_some();
-        if if stored { cut != Some(false) } else { self.bench.half } {
-            self.latched = held;
-        }
+        self.keep_latched(held, if stored { cut != Some(false) } else { self.bench.half }, stored);
         if stored && cut.is_some() {
             self.met("cut while it latches");
             self.reboot();
@@ -136,6 +135,19 @@ impl SideBySide {
             self.plain.latched(stored.then_some(held));
         }
         self.look();
+    }
+
+    /// What is in the flash now; from a store that has failed it is in one copy, and what either has is held.
+    fn keep_latched(&mut self, held: Latched, kept: bool, whole: bool) {
+        if !kept {
+            return;
+        }
+        let (before, _) = self.latched;
+        let either = |n: usize| match (held[n], before[n]) {
+            (Some(Fault::Feedback), _) | (_, Some(Fault::Feedback)) => Some(Fault::Feedback),
+            (held, before) => held.or(before),
+        };
+        self.latched = if whole { (held, false) } else { (std::array::from_fn(either), true) };
     }
 
     pub(crate) fn reboot(&mut self) {
@@ -171,7 +183,7 @@ impl SideBySide {
                 let entry = self.plain.entry(asked);
                 if if storing.is_some() { cut != Some(false) } else { self.bench.half } {
                     match rearmed {
-                        Some(rearmed) => self.latched = rearmed,
+                        Some(rearmed) => self.keep_latched(rearmed, true, storing.is_some()),
                         None => self.flash[asked.channel] = (entry, false),
                     }
                 }

@@ -133,12 +133,15 @@ fn cut<F: Part>(chip: &Chip, from: &Model, operation: &Operation, power: usize, 
     let torn_half =
         torn.weak.iter().position(|weak| *weak != 0).map(|at| at / (torn.weak.len() / 2) * (torn.weak.len() / 2));
     let context = format!("{operation:?} cut after {power}, acknowledged: {acknowledged}");
-    let is = |found: &Model, model: &Model| {
+    // Where the rearm was answered to nobody, what either copy has is held.
+    let either = Model { latched: from.latched.or(to.latched), ..to.clone() };
+    let is_at = |found: &Model, model: &Model| {
         let channels = provisioning(model.variant).channels.len();
         (found.variant, &found.marks[..]) == (model.variant, &model.marks[..channels])
             && found.boots == model.boots + 1
             && found.latched.says(model.latched)
     };
+    let is = |found: &Model, model: &Model| is_at(found, model) || !acknowledged && is_at(found, &either);
 
     // The boot that mends is itself cut, and what it says counts nevertheless.
     let mut store = open::<F>(Chip { noise: random.next(), ..torn.clone() });
@@ -347,7 +350,7 @@ fn cuts_upon_cuts<F: Part>(lives: usize) {
     let (mut losses, mut cuts) = (0, 0);
     for _ in 0..lives {
         let mut chip = gate::<F>();
-        let (mut model, mut unanswered) = (Model::new(0), None::<Latched>);
+        let (mut model, mut unanswered) = (Model::new(0), Vec::<Latched>::new());
         'life: for _ in 0..150 {
             let mut store = open::<F>(Chip { noise: random.next(), ..chip });
             let most = [60, 400, 3_000][random.below(3)];
@@ -368,8 +371,11 @@ fn cuts_upon_cuts<F: Part>(lives: usize) {
                 }
                 let latched = if memory.storable { settle(&mut store, &memory).ok() } else { None };
                 if let Some(latched) = latched {
-                    let may_be = [Some(acknowledged.latched), unanswered.take()];
-                    assert!(may_be.iter().flatten().any(|may| may.says(latched)), "{latched:?} of {may_be:?}");
+                    // What nothing has let go of is held, and nothing else is than what something wanted held.
+                    let bits = |latched: &Latched| u16::from_le_bytes([latched.inhibited, latched.astray]);
+                    let asked = unanswered.drain(..).chain([acknowledged.latched]);
+                    let (all, any) = asked.fold((!0, 0), |(all, any), l| (all & bits(&l), any | bits(&l)));
+                    assert!(bits(&latched) & all == all && bits(&latched) & !any == 0, "{latched:?}: {all:x} {any:x}");
                     acknowledged.latched = latched;
                 }
                 if latched.is_some() && block_on(store.count(memory.boots)).is_ok() {
@@ -380,7 +386,7 @@ fn cuts_upon_cuts<F: Part>(lives: usize) {
                         }
                         if run(&mut store, &operation).is_err() {
                             if let Operation::Latch(latched) = operation {
-                                unanswered = Some(latched);
+                                unanswered.push(latched);
                             }
                             break;
                         }

@@ -46,10 +46,14 @@ fn rot_here_and_a_cut_there<F: Part>(tries: usize) {
                 let half = torn.bytes.len() / 2;
                 let there = torn.weak.iter().position(|weak| *weak != 0).unwrap_or(0) / half * half;
                 let channel = random.below(model.marks.len());
-                let mut value = [0; 100];
-                let len = record::encode(&Mark::Stands(model.marks[channel]), &mut value).unwrap();
                 let here = &torn.bytes[half - there..][..half];
-                let at = here.windows(len).rposition(|bytes| *bytes == value[..len]).expect("it is in both");
+                // The mark that stood, or the one that comes: where a page has been turned, the former may be gone.
+                let found = [&model, &model.after(&operation)].into_iter().find_map(|model| {
+                    let mut value = [0; 100];
+                    let len = record::encode(&Mark::Stands(model.marks[channel]), &mut value).unwrap();
+                    Some((here.windows(len).rposition(|bytes| *bytes == value[..len])?, len))
+                });
+                let (at, len) = found.expect("it is in both");
                 torn.bytes[half - there + at + random.below(len)] ^= 1 << random.below(8);
                 match boot::<F>(Chip { noise: random.next(), ..torn }).0 {
                     Boot::Gate(_, memory) => {
