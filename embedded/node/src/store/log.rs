@@ -94,7 +94,7 @@ pub(super) struct Logs<F> {
     buffer: [u8; BUFFER],
     /// In which copies the next record may come to lie on a word that a cut, or a write that failed, has half-programmed, and
     /// that reads as erased for now.
-    doubtful: [bool; 2],
+    pub(super) doubtful: [bool; 2],
 }
 
 impl<F> Logs<F> {
@@ -153,29 +153,7 @@ impl<F: NorFlash> Logs<F> {
     }
 
     /// Appends what is in the slot of `from` to the log of `to`. An empty value removes the record.
-    ///
-    /// The first record after a boot is written twice: what lies on a half-programmed word reads as it was written now, and
-    /// otherwise at the next boot. (But for the stage, which is a board's first of all, and of which no more is to be there.)
     pub(super) async fn append(&mut self, from: Copy, to: Copy, key: Key) -> Result<(), StoreError> {
-        if key != Key::STAGE && core::mem::replace(self.doubtful_mut(to), true) {
-            self.append_once(from, to, key).await?;
-        }
-        self.append_once(from, to, key).await?;
-        if key != Key::STAGE {
-            *self.doubtful_mut(to) = false;
-        }
-        Ok(())
-    }
-
-    const fn doubtful_mut(&mut self, copy: Copy) -> &mut bool {
-        let [a, b] = &mut self.doubtful;
-        match copy {
-            Copy::A => a,
-            Copy::B => b,
-        }
-    }
-
-    async fn append_once(&mut self, from: Copy, to: Copy, key: Key) -> Result<(), StoreError> {
         if self.looks_half_erased(to).await {
             return Err(StoreError::Flash);
         }

@@ -207,7 +207,6 @@ impl SideBySide {
             said => said,
         };
         self.look();
-        self.latch(None);
         if self.tells {
             println!("{} µs: {asked:?}: {said:?}, {:?}", self.bench.now, self.plain.outputs());
         }
@@ -229,6 +228,8 @@ impl SideBySide {
             Said::Stored => unreachable!(),
         };
         assert_eq!(answer.reply, expected, "{asked:?} at {}", self.bench.now);
+        // It is latched once the answer is out: where that fails, the answer's challenge is used up too.
+        self.latch(None);
         self.met(match said {
             Said::Refused(reason) => reason,
             _ => "done",
