@@ -4,6 +4,8 @@
 mod cluster;
 #[path = "hold/worker.rs"]
 mod worker;
+#[path = "hold/zookeeper.rs"]
+mod zookeeper;
 
 use fencegate_tests::{EmulatedGate, Said, Server, fencegate};
 use std::fs;
@@ -302,6 +304,8 @@ fn what_is_wrong_is_one_sentence_and_nothing_is_held() {
     let yes: &[&str] = &["--", "true"];
     for (coordinator, ttl, more, status, words) in [
         ("etcd://127.0.0.1:1", "1s", yes, 3, "no answer from the coordinator: etcd: "),
+        ("zookeeper://127.0.0.1:1", "1s", yes, 3, "no answer from the coordinator: ZooKeeper: "),
+        ("zookeeper://a:b@127.0.0.1", "1s", yes, 2, "coordinator: after zookeeper:// come host:port"),
         ("redis://127.0.0.1:1", "1s", yes, 3, "no answer from the coordinator: Redis: "),
         ("postgres://127.0.0.1:1/x?user=x", "1s", yes, 3, "no answer from the coordinator: PostgreSQL: "),
         ("paper://desk", "1s", yes, 2, "coordinator: `paper://desk`: one of etcd://"),

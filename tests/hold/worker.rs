@@ -32,6 +32,10 @@ pub(super) fn etcd_url(server: &Server) -> String {
     format!("etcd://127.0.0.1:{}", server.port)
 }
 
+pub(super) fn zookeeper_url(server: &Server) -> String {
+    format!("zookeeper://127.0.0.1:{}", server.port)
+}
+
 pub(super) fn postgres_url(server: &Server) -> String {
     format!("postgres://tester@127.0.0.1:{}/postgres", server.port)
 }

@@ -1,6 +1,7 @@
 //! Lock services and stores as Debian packs them: started on 127.0.0.1, on a port and in a folder of their own, and killed
 //! when they are dropped.
 
+use crate::Said;
 use std::fs::{self, File};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -10,6 +11,9 @@ use std::time::{Duration, Instant};
 
 /// How long a server may take until it answers, on a machine that does much else.
 const READY: Duration = Duration::from_mins(1);
+
+/// Where Debian puts ZooKeeper's classes, and what shows its log.
+const ZOOKEEPER: &str = "/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-simple.jar";
 
 /// A running server. Dropping it kills it.
 #[derive(Debug)]
@@ -151,6 +155,39 @@ impl Server {
     pub fn etcdctl(&self, words: &[&str]) -> Command {
         let mut command = Command::new("etcdctl");
         command.env("ETCDCTL_API", "3").env("ETCDCTL_ENDPOINTS", format!("http://127.0.0.1:{}", self.port));
+        command.args(words).stdin(Stdio::null());
+        command
+    }
+
+    /// One server of ZooKeeper, alone, with ticks of half a second and without waiting for its disk.
+    ///
+    /// # Panics
+    /// Where it does not start.
+    pub fn zookeeper() -> Self {
+        let (port, folder) = (free_port(), tempfile::tempdir().unwrap());
+        let data = folder.path().join("data");
+        let config = format!(
+            "tickTime=500\ndataDir={}\nclientPort={port}\nclientPortAddress=127.0.0.1\nadmin.enableServer=false\n",
+            data.display()
+        );
+        fs::write(folder.path().join("zoo.cfg"), config).unwrap();
+        let mut command = kept(None, "java");
+        command.args(["-Xmx128m", "-Dzookeeper.forceSync=no", "-cp", ZOOKEEPER]);
+        command.args(["org.apache.zookeeper.server.quorum.QuorumPeerMain", "zoo.cfg"]);
+        let server = Self::start(command, port, folder, None);
+        let begun = Instant::now();
+        while Said::by(&mut server.zookeeper_client(&["ls", "/"])).status != 0 {
+            assert!(begun.elapsed() < READY, "{}", server.said());
+            sleep(Duration::from_millis(50));
+        }
+        server
+    }
+
+    /// Its own client for it, for one command.
+    pub fn zookeeper_client(&self, words: &[&str]) -> Command {
+        let mut command = Command::new("java");
+        command.args(["-Xmx64m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", ZOOKEEPER]);
+        command.args(["org.apache.zookeeper.ZooKeeperMain", "-server", &format!("127.0.0.1:{}", self.port)]);
         command.args(words).stdin(Stdio::null());
         command
     }

@@ -95,6 +95,8 @@ pub const COMMAND: &[Need] = &[
 pub const SERVERS: &[Need] = &[
     Need::AptPackage { package: "etcd-server", probe: "etcd" },
     Need::AptPackage { package: "etcd-client", probe: "etcdctl" },
+    Need::AptPackage { package: "default-jre-headless", probe: "java" },
+    Need::AptFile { package: "libzookeeper-java", probe: "/usr/share/java/zookeeper.jar" },
     Need::AptPackage { package: "mariadb-server", probe: "mariadb-install-db" },
     Need::AptPackage { package: "postgresql", probe: "pg_ctlcluster" },
     Need::AptPackage { package: "redis-server", probe: "redis-server" },

@@ -9,7 +9,8 @@
 //! touches a window, which counts from our own requests. A renewal is a keep-alive *and* a look at the key: a lease may
 //! outlive a key that somebody has deleted.
 
-use super::{Acquired, Asked, Call, Coordinator, CoordinatorError, Grant, Renewed};
+use super::asked::Asked;
+use super::{Acquired, Call, Coordinator, CoordinatorError, Grant, Renewed};
 use etcd_client::{
     Client, Compare, CompareOp, ConnectOptions, Error, EventType, GetOptions, KeyValue, PutOptions, Txn, TxnOp,
     TxnOpResponse, WatchOptions,

@@ -7,7 +7,8 @@
 //! The row's end is on the wall clock of the database's machine. That clock must be slewed, not stepped; by how much it may
 //! be stepped all the same belongs into `clock_offset` of the plan. Table and sequence are made where they are not there.
 
-use super::{Acquired, Asked, Call, Coordinator, CoordinatorError, Grant, Renewed};
+use super::asked::Asked;
+use super::{Acquired, Call, Coordinator, CoordinatorError, Grant, Renewed};
 use fencegate::{Duration, Epoch, HolderId, Stamp, Token};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

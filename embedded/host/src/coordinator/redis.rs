@@ -8,7 +8,8 @@
 //! Keys: `NAME` has the holder and the token, `{NAME}:token` the count, `{NAME}:epoch` the operator's epoch. TTLs are whole
 //! milliseconds.
 
-use super::{Acquired, Asked, Call, Coordinator, CoordinatorError, Grant, Renewed};
+use super::asked::Asked;
+use super::{Acquired, Call, Coordinator, CoordinatorError, Grant, Renewed};
 use ::redis::aio::MultiplexedConnection;
 use ::redis::{Client, ErrorKind, RedisError, Script, ServerErrorKind};
 use fencegate::{Duration, Epoch, HolderId, Stamp, Token};

@@ -1,7 +1,7 @@
 //! Which lock service, and which gates.
 
 #![cfg_attr(
-    not(all(feature = "etcd", feature = "postgres", feature = "redis")),
+    not(all(feature = "etcd", feature = "postgres", feature = "redis", feature = "zookeeper")),
     allow(dead_code, clippy::unused_async, reason = "a service that was left out is named, and leads nowhere")
 )]
 
@@ -21,6 +21,7 @@ const GATE: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(in crate::cli) enum Service {
     Etcd(Place),
+    Zookeeper(Place),
     Postgres(Place),
     Redis(Place),
     Gate(Port, u8),
@@ -46,6 +47,7 @@ impl Service {
         let place = |url: &str| Place { url: url.to_owned(), lock: lock.to_owned() };
         match url.split_once(':') {
             Some(("etcd", rest)) => Ok(Self::Etcd(place(rest.trim_start_matches('/')))),
+            Some(("zookeeper", rest)) => Ok(Self::Zookeeper(place(rest.trim_start_matches('/')))),
             Some(("postgres" | "postgresql", _)) => Ok(Self::Postgres(place(url))),
             Some(("redis", _)) => Ok(Self::Redis(place(url))),
             Some(("gate", port)) => {
@@ -54,7 +56,7 @@ impl Service {
                     channel.map_err(|error| Failure::input(format_args!("lock: `--lock {lock}`: {error}")))?;
                 Ok(Self::Gate(port.parse().map_err(wrong)?, channel))
             }
-            _ => Err(wrong(format_args!("`{url}`: one of etcd://, postgres://, redis://, gate:PORT"))),
+            _ => Err(wrong(format_args!("`{url}`: one of etcd://, zookeeper://, postgres://, redis://, gate:PORT"))),
         }
     }
 
@@ -62,7 +64,7 @@ impl Service {
     pub(in crate::cli) const fn step(&self) -> Duration {
         match self {
             Self::Etcd(_) => Duration::from_secs(1),
-            Self::Redis(_) => Duration::from_millis(1),
+            Self::Redis(_) | Self::Zookeeper(_) => Duration::from_millis(1),
             Self::Postgres(_) | Self::Gate(..) => Duration::from_micros(1),
         }
     }
@@ -77,6 +79,10 @@ impl Service {
             Self::Etcd(place) => etcd(&place, id).await,
             #[cfg(not(feature = "etcd"))]
             Self::Etcd(_) => left_out("etcd"),
+            #[cfg(feature = "zookeeper")]
+            Self::Zookeeper(place) => zookeeper(&place, id),
+            #[cfg(not(feature = "zookeeper"))]
+            Self::Zookeeper(_) => left_out("zookeeper"),
             #[cfg(feature = "postgres")]
             Self::Postgres(place) => postgres(&place, id),
             #[cfg(not(feature = "postgres"))]
@@ -96,22 +102,37 @@ impl Service {
 
 type Opened = Result<Arc<dyn Coordinator>, CoordinatorError>;
 
-#[cfg(feature = "etcd")]
-async fn etcd(place: &Place, id: HolderId) -> Opened {
-    let (user, endpoints) = match place.url.rsplit_once('@') {
-        Some((user, endpoints)) => (user.split_once(':'), endpoints),
+/// User and servers of `user:password@host:port,host:port`.
+#[cfg(any(feature = "etcd", feature = "zookeeper"))]
+fn servers<'a>(place: &'a Place, scheme: &str) -> Result<(Option<&'a str>, Vec<&'a str>), CoordinatorError> {
+    let (user, servers) = match place.url.rsplit_once('@') {
+        Some((user, servers)) => (Some(user), servers),
         None => (None, place.url.as_str()),
     };
-    let endpoints: Vec<_> = endpoints.trim_end_matches('/').split(',').collect();
-    let is_address = |endpoint: &&str| {
-        endpoint
+    let servers: Vec<_> = servers.trim_end_matches('/').split(',').collect();
+    let is_address = |server: &&str| {
+        server
             .rsplit_once(':')
             .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0))
     };
-    if !endpoints.iter().all(is_address) {
-        return Err(CoordinatorError::Unfit("after etcd:// come host:port, joined by commas".to_owned()));
+    if !servers.iter().all(is_address) {
+        return Err(CoordinatorError::Unfit(format!("after {scheme}:// come host:port, joined by commas")));
     }
+    Ok((user, servers))
+}
+
+#[cfg(feature = "etcd")]
+async fn etcd(place: &Place, id: HolderId) -> Opened {
+    let (user, endpoints) = servers(place, "etcd")?;
+    let user = user.and_then(|user| user.split_once(':'));
     Ok(Arc::new(fencegate_host::coordinator::etcd::Etcd::new(&endpoints, user, &place.lock, id).await?))
+}
+
+#[cfg(feature = "zookeeper")]
+fn zookeeper(place: &Place, id: HolderId) -> Opened {
+    use fencegate_host::coordinator::zookeeper::Zookeeper;
+    let (user, servers) = servers(place, "zookeeper")?;
+    Ok(Arc::new(Zookeeper::new(&servers.join(","), user, &place.lock, id)))
 }
 
 #[cfg(feature = "postgres")]
@@ -124,7 +145,7 @@ fn redis(place: &Place, id: HolderId) -> Opened {
     Ok(Arc::new(fencegate_host::coordinator::redis::Redis::new(&place.url, &place.lock, id)?))
 }
 
-#[cfg(not(all(feature = "etcd", feature = "postgres", feature = "redis")))]
+#[cfg(not(all(feature = "etcd", feature = "postgres", feature = "redis", feature = "zookeeper")))]
 fn left_out(name: &str) -> Opened {
     Err(CoordinatorError::Unfit(format!("this fencegate was built without {name}: build it with `--features {name}`")))
 }
