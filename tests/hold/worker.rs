@@ -28,6 +28,14 @@ pub(super) fn hold_for(ttl: &str, coordinator: &str, holder: &str, flags: &[&str
     command
 }
 
+/// How to begin a `hold` at some coordinator: for a holder, with flags, around a script.
+pub(super) type Begin<'a> = &'a dyn Fn(&str, &[&str], &str) -> Held;
+
+/// At the coordinator with this address.
+pub(super) fn at(coordinator: &str) -> impl Fn(&str, &[&str], &str) -> Held {
+    move |holder, flags, script| Held::begin(hold(coordinator, holder, flags, script))
+}
+
 pub(super) fn etcd_url(server: &Server) -> String {
     format!("etcd://127.0.0.1:{}", server.port)
 }

@@ -1,6 +1,6 @@
 //! Leases in ZooKeeper: one at a time, in sessions that are lost and refused.
 
-use super::worker::{Held, appears, hold, hold_for, zookeeper_url};
+use super::worker::{Held, appears, at, hold, hold_for, zookeeper_url};
 use super::{hands_out_one_lease_at_a_time, story};
 use fencegate_tests::{EmulatedGate, Said, Server};
 
@@ -15,7 +15,7 @@ fn below(server: &Server, node: &str) -> Vec<String> {
 fn zookeeper_hands_out_one_lease_at_a_time_and_keeps_the_operators_epoch() {
     let server = Server::zookeeper();
     let url = zookeeper_url(&server);
-    hands_out_one_lease_at_a_time(&url, &[]);
+    hands_out_one_lease_at_a_time(&at(&url));
     let lock = ["/fencegate", "/fencegate/press-7", "/fencegate/press-7/epoch"];
     assert_eq!(below(&server, "/fencegate"), lock, "no lease is left");
 
@@ -38,7 +38,7 @@ fn zookeeper_hands_out_one_lease_at_a_time_and_keeps_the_operators_epoch() {
 
 #[test]
 fn a_late_command_meets_the_fence_of_a_lease_in_zookeeper() {
-    story(&zookeeper_url(&Server::zookeeper()), &EmulatedGate::new(), "0", &Server::postgres());
+    story(&at(&zookeeper_url(&Server::zookeeper())), &EmulatedGate::new(), "0", &Server::postgres());
 }
 
 /// The token is the transaction that made the node, and the node is what the lease hangs on.

@@ -63,7 +63,7 @@ fn program(package: &str, name: &str, features: &str) -> PathBuf {
 /// The command `fencegate`, with everything that it can have.
 pub fn fencegate() -> Command {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    Command::new(PROGRAM.get_or_init(|| program("fencegate-host", "fencegate", "etcd,zookeeper")))
+    Command::new(PROGRAM.get_or_init(|| program("fencegate-host", "fencegate", "dynamodb,etcd,zookeeper")))
 }
 
 /// `cargo xtask`, without cargo.

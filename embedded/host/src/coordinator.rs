@@ -4,8 +4,10 @@
 //! gives the lock to nobody else until the TTL has passed since it took an acquire or a renewal. All timing is the runner's,
 //! from when it sent the request; nothing that a service says of its own timers lengthens a window.
 
-#[cfg(any(feature = "etcd", feature = "postgres", feature = "redis", feature = "zookeeper"))]
+#[cfg(any(feature = "dynamodb", feature = "etcd", feature = "postgres", feature = "redis", feature = "zookeeper"))]
 mod asked;
+#[cfg(feature = "dynamodb")]
+pub mod dynamodb;
 #[cfg(feature = "etcd")]
 pub mod etcd;
 pub mod gate;

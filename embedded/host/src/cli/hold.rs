@@ -38,6 +38,7 @@ const HELP: &str = "Coordinators:
   etcd://HOST:PORT[,HOST:PORT]            a lease and a key; the token is its create revision. TTLs are whole seconds
   zookeeper://HOST:PORT[,HOST:PORT]       a node; the token is the transaction that made it. Needs a session of twice the TTL
   postgres://USER:PASSWORD@HOST:PORT/DB   a row of fencegate_lease, on the database's clock; the token is from a sequence
+  dynamodb://REGION/TABLE                 an item; the token counts in it. Who waits, waits a whole TTL from its first look
   redis://HOST:PORT/0                     for efficiency only: a fail-over gives the lock to two, and the token goes back
   gate:tcp://HOST:PORT, gate:/dev/ttyACM0 a gate's channel that is its own authority (--lock is its number, --key-file)
 

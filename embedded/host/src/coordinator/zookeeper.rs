@@ -107,7 +107,7 @@ impl Zookeeper {
             connector.connect(&self.servers).await.map_err(said)?
         };
         let given = client.session_timeout();
-        if given < session.into() {
+        if given < std::time::Duration::from(session) {
             let ms = given.as_millis();
             return Err(CoordinatorError::Unfit(format!(
                 "ttl_us: this ZooKeeper gives sessions of at most {ms} ms, and a session has to be twice the TTL: ask for \

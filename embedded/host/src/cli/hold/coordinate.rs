@@ -1,7 +1,7 @@
 //! Which lock service, and which gates.
 
 #![cfg_attr(
-    not(all(feature = "etcd", feature = "postgres", feature = "redis", feature = "zookeeper")),
+    not(all(feature = "dynamodb", feature = "etcd", feature = "postgres", feature = "redis", feature = "zookeeper")),
     allow(dead_code, clippy::unused_async, reason = "a service that was left out is named, and leads nowhere")
 )]
 
@@ -20,6 +20,7 @@ const GATE: Duration = Duration::from_secs(2);
 /// A lock service as it was named, with the lock.
 #[derive(Debug)]
 pub(in crate::cli) enum Service {
+    Dynamodb(Place),
     Etcd(Place),
     Zookeeper(Place),
     Postgres(Place),
@@ -46,6 +47,7 @@ impl Service {
         }
         let place = |url: &str| Place { url: url.to_owned(), lock: lock.to_owned() };
         match url.split_once(':') {
+            Some(("dynamodb", rest)) => Ok(Self::Dynamodb(place(rest.trim_start_matches('/')))),
             Some(("etcd", rest)) => Ok(Self::Etcd(place(rest.trim_start_matches('/')))),
             Some(("zookeeper", rest)) => Ok(Self::Zookeeper(place(rest.trim_start_matches('/')))),
             Some(("postgres" | "postgresql", _)) => Ok(Self::Postgres(place(url))),
@@ -56,7 +58,9 @@ impl Service {
                     channel.map_err(|error| Failure::input(format_args!("lock: `--lock {lock}`: {error}")))?;
                 Ok(Self::Gate(port.parse().map_err(wrong)?, channel))
             }
-            _ => Err(wrong(format_args!("`{url}`: one of etcd://, zookeeper://, postgres://, redis://, gate:PORT"))),
+            _ => Err(wrong(format_args!(
+                "`{url}`: one of etcd://, zookeeper://, postgres://, dynamodb://, redis://, gate:PORT"
+            ))),
         }
     }
 
@@ -65,7 +69,7 @@ impl Service {
         match self {
             Self::Etcd(_) => Duration::from_secs(1),
             Self::Redis(_) | Self::Zookeeper(_) => Duration::from_millis(1),
-            Self::Postgres(_) | Self::Gate(..) => Duration::from_micros(1),
+            Self::Dynamodb(_) | Self::Postgres(_) | Self::Gate(..) => Duration::from_micros(1),
         }
     }
 
@@ -75,6 +79,10 @@ impl Service {
         key_file: Option<&Path>,
     ) -> Result<Arc<dyn Coordinator>, Failure> {
         let opened = match self {
+            #[cfg(feature = "dynamodb")]
+            Self::Dynamodb(place) => dynamodb(&place, id),
+            #[cfg(not(feature = "dynamodb"))]
+            Self::Dynamodb(_) => left_out("dynamodb"),
             #[cfg(feature = "etcd")]
             Self::Etcd(place) => etcd(&place, id).await,
             #[cfg(not(feature = "etcd"))]
@@ -121,6 +129,19 @@ fn servers<'a>(place: &'a Place, scheme: &str) -> Result<(Option<&'a str>, Vec<&
     Ok((user, servers))
 }
 
+#[cfg(feature = "dynamodb")]
+fn dynamodb(place: &Place, id: HolderId) -> Opened {
+    use fencegate_host::coordinator::dynamodb::Dynamodb;
+    let is_plain =
+        |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b));
+    match place.url.trim_end_matches('/').split_once('/') {
+        Some((region, table)) if is_plain(region) && is_plain(table) => {
+            Ok(Arc::new(Dynamodb::new(region, table, &place.lock, id)))
+        }
+        _ => Err(CoordinatorError::Unfit("after dynamodb:// come a Region and a table: eu-central-1/locks".to_owned())),
+    }
+}
+
 #[cfg(feature = "etcd")]
 async fn etcd(place: &Place, id: HolderId) -> Opened {
     let (user, endpoints) = servers(place, "etcd")?;
@@ -145,7 +166,13 @@ fn redis(place: &Place, id: HolderId) -> Opened {
     Ok(Arc::new(fencegate_host::coordinator::redis::Redis::new(&place.url, &place.lock, id)?))
 }
 
-#[cfg(not(all(feature = "etcd", feature = "postgres", feature = "redis", feature = "zookeeper")))]
+#[cfg(not(all(
+    feature = "dynamodb",
+    feature = "etcd",
+    feature = "postgres",
+    feature = "redis",
+    feature = "zookeeper"
+)))]
 fn left_out(name: &str) -> Opened {
     Err(CoordinatorError::Unfit(format!("this fencegate was built without {name}: build it with `--features {name}`")))
 }
