@@ -4,6 +4,8 @@
 mod cluster;
 #[path = "hold/dynamodb.rs"]
 mod dynamodb;
+#[path = "hold/redlock.rs"]
+mod redlock;
 #[path = "hold/worker.rs"]
 mod worker;
 #[path = "hold/zookeeper.rs"]
@@ -310,6 +312,15 @@ fn what_is_wrong_is_one_sentence_and_nothing_is_held() {
         ("zookeeper://a:b@127.0.0.1", "1s", yes, 2, "coordinator: after zookeeper:// come host:port"),
         ("redis://127.0.0.1:1", "1s", yes, 3, "no answer from the coordinator: Redis: "),
         ("postgres://127.0.0.1:1/x?user=x", "1s", yes, 3, "no answer from the coordinator: PostgreSQL: "),
+        (
+            "redlock://127.0.0.1:1,127.0.0.1:2,127.0.0.1:3",
+            "1s",
+            yes,
+            3,
+            "Redlock: 0 of 3 servers answered; no answer: Redis",
+        ),
+        ("redlock://127.0.0.1:1,127.0.0.1:1", "1s", yes, 2, "coordinator: Redlock: a server is named twice"),
+        ("redlock://", "1s", yes, 2, "coordinator: after redlock:// come host:port"),
         ("paper://desk", "1s", yes, 2, "coordinator: `paper://desk`: one of etcd://"),
         ("etcd://", "1s", yes, 2, "coordinator: after etcd:// come host:port"),
         (&url, "1500ms", yes, 2, "ttl_us: etcd takes whole seconds"),

@@ -6,7 +6,7 @@
 )]
 
 use super::super::output::Failure;
-use fencegate::{Duration, HolderId};
+use fencegate::{Duration, HolderId, PlanInput};
 use fencegate_host::coordinator::gate::{GateChannel, GateLease};
 use fencegate_host::coordinator::{Coordinator, CoordinatorError, Resource};
 use fencegate_host::wire::Role;
@@ -25,6 +25,7 @@ pub(in crate::cli) enum Service {
     Zookeeper(Place),
     Postgres(Place),
     Redis(Place),
+    Redlock(Place),
     Gate(Port, u8),
 }
 
@@ -52,6 +53,7 @@ impl Service {
             Some(("zookeeper", rest)) => Ok(Self::Zookeeper(place(rest.trim_start_matches('/')))),
             Some(("postgres" | "postgresql", _)) => Ok(Self::Postgres(place(url))),
             Some(("redis", _)) => Ok(Self::Redis(place(url))),
+            Some(("redlock", rest)) => Ok(Self::Redlock(place(rest.trim_start_matches('/')))),
             Some(("gate", port)) => {
                 let channel = super::values::channel(lock);
                 let channel =
@@ -59,7 +61,7 @@ impl Service {
                 Ok(Self::Gate(port.parse().map_err(wrong)?, channel))
             }
             _ => Err(wrong(format_args!(
-                "`{url}`: one of etcd://, zookeeper://, postgres://, dynamodb://, redis://, gate:PORT"
+                "`{url}`: one of etcd://, zookeeper://, postgres://, dynamodb://, redis://, redlock://, gate:PORT"
             ))),
         }
     }
@@ -68,8 +70,26 @@ impl Service {
     pub(in crate::cli) const fn step(&self) -> Duration {
         match self {
             Self::Etcd(_) => Duration::from_secs(1),
-            Self::Redis(_) | Self::Zookeeper(_) => Duration::from_millis(1),
+            Self::Redis(_) | Self::Redlock(_) | Self::Zookeeper(_) => Duration::from_millis(1),
             Self::Dynamodb(_) | Self::Postgres(_) | Self::Gate(..) => Duration::from_micros(1),
+        }
+    }
+
+    /// Whether it keeps no durable order, so that it cannot protect a gate; and what it is called then.
+    pub(in crate::cli) const fn only_for_efficiency(&self) -> Option<&'static str> {
+        match self {
+            Self::Redis(_) => Some("redis"),
+            Self::Redlock(_) => Some("redlock"),
+            _ => None,
+        }
+    }
+
+    /// A plan with what this service's own formula takes off the window.
+    pub(in crate::cli) fn plan(&self, plan: PlanInput) -> PlanInput {
+        match self {
+            #[cfg(feature = "redis")]
+            Self::Redlock(_) => fencegate_host::coordinator::redis::redlock::Redlock::plan(plan),
+            _ => plan,
         }
     }
 
@@ -97,8 +117,10 @@ impl Service {
             Self::Postgres(_) => left_out("postgres"),
             #[cfg(feature = "redis")]
             Self::Redis(place) => redis(&place, id),
+            #[cfg(feature = "redis")]
+            Self::Redlock(place) => redlock(&place, id),
             #[cfg(not(feature = "redis"))]
-            Self::Redis(_) => left_out("redis"),
+            Self::Redis(_) | Self::Redlock(_) => left_out("redis"),
             Self::Gate(port, channel) => {
                 let credential = keys(key_file)?.credential(Role::Holder(id));
                 Ok(Arc::new(GateLease(GateChannel::new(port, credential, channel, GATE))) as Arc<dyn Coordinator>)
@@ -111,7 +133,7 @@ impl Service {
 type Opened = Result<Arc<dyn Coordinator>, CoordinatorError>;
 
 /// User and servers of `user:password@host:port,host:port`.
-#[cfg(any(feature = "etcd", feature = "zookeeper"))]
+#[cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
 fn servers<'a>(place: &'a Place, scheme: &str) -> Result<(Option<&'a str>, Vec<&'a str>), CoordinatorError> {
     let (user, servers) = match place.url.rsplit_once('@') {
         Some((user, servers)) => (Some(user), servers),
@@ -164,6 +186,20 @@ fn postgres(place: &Place, id: HolderId) -> Opened {
 #[cfg(feature = "redis")]
 fn redis(place: &Place, id: HolderId) -> Opened {
     Ok(Arc::new(fencegate_host::coordinator::redis::Redis::new(&place.url, &place.lock, id)?))
+}
+
+/// The user and the number of the database, where there are such, are the same at every server.
+#[cfg(feature = "redis")]
+fn redlock(place: &Place, id: HolderId) -> Opened {
+    let (address, database) = match place.url.rsplit_once('/') {
+        Some((address, database)) => (address, database),
+        None => (place.url.as_str(), ""),
+    };
+    let address = Place { url: address.to_owned(), lock: String::new() };
+    let (user, servers) = servers(&address, "redlock")?;
+    let user = user.map(|user| format!("{user}@")).unwrap_or_default();
+    let urls: Vec<_> = servers.iter().map(|server| format!("redis://{user}{server}/{database}")).collect();
+    Ok(Arc::new(fencegate_host::coordinator::redis::redlock::Redlock::new(&urls, &place.lock, id)?))
 }
 
 #[cfg(not(all(
