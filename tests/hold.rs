@@ -6,6 +6,8 @@ mod cluster;
 mod dynamodb;
 #[path = "hold/redlock.rs"]
 mod redlock;
+#[path = "hold/tls.rs"]
+mod tls;
 #[path = "hold/worker.rs"]
 mod worker;
 #[path = "hold/zookeeper.rs"]

@@ -1,11 +1,13 @@
 //! The harness of what crosses rooms: the shared cases, the command, and a gate in its emulator as a user starts it.
 #![forbid(unsafe_code)]
 
+mod authority;
 mod board;
 mod host;
 mod random;
 mod server;
 
+pub use authority::Authority;
 use board::Debugger;
 pub use board::{Contact, Monitor};
 pub use host::{Host, drive};

@@ -1,9 +1,10 @@
 //! Lock services and stores as Debian packs them: started on 127.0.0.1, on a port and in a folder of their own, and killed
 //! when they are dropped.
 
-use crate::Said;
+use crate::{Authority, Said};
 use std::fs::{self, File};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
@@ -11,6 +12,8 @@ use std::time::{Duration, Instant};
 
 /// How long a server may take until it answers, on a machine that does much else.
 const READY: Duration = Duration::from_mins(1);
+
+const POSTGRES_PASSWORD: &str = "only-in-a-file";
 
 /// Where Debian puts ZooKeeper's classes, and what shows its log.
 const ZOOKEEPER: &str = "/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-simple.jar";
@@ -48,7 +51,7 @@ fn is_root() -> bool {
 }
 
 impl Server {
-    fn start(mut command: Command, port: u16, folder: tempfile::TempDir, user: Option<&'static str>) -> Self {
+    fn start(command: &mut Command, port: u16, folder: tempfile::TempDir, user: Option<&'static str>) -> Self {
         let said = File::options().create(true).append(true).open(folder.path().join("said")).unwrap();
         command.stdout(said.try_clone().unwrap()).stderr(said).current_dir(folder.path());
         let child = command.spawn().unwrap_or_else(|e| panic!("{command:?}: {e}"));
@@ -67,10 +70,28 @@ impl Server {
     /// # Panics
     /// Where it does not start.
     pub fn redis() -> Self {
-        let (port, folder) = (free_port(), tempfile::tempdir().unwrap());
+        let port = free_port();
+        Self::redis_with(port, &["--port", &port.to_string()])
+    }
+
+    fn redis_with(port: u16, words: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
         let mut command = kept(None, "redis-server");
-        command.args(["--bind", "127.0.0.1", "--port", &port.to_string(), "--save", "", "--appendonly", "no"]);
-        Self::start(command, port, folder, None)
+        command.args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]).args(words);
+        Self::start(&mut command, port, folder, None)
+    }
+
+    /// The same, in TLS alone, with the password `secret`.
+    ///
+    /// # Panics
+    /// Where it does not start.
+    pub fn redis_in_tls(authority: &Authority) -> Self {
+        let port = free_port();
+        let (certificate, key, ca) = (authority.certificate(), authority.key(), authority.ca());
+        let [certificate, key, ca] = [&certificate, &key, &ca].map(|file| file.to_str().unwrap());
+        let tls = ["--tls-cert-file", certificate, "--tls-key-file", key, "--tls-ca-cert-file", ca];
+        let port_words = ["--port", "0", "--tls-port", &port.to_string(), "--tls-auth-clients", "no"];
+        Self::redis_with(port, &[&port_words[..], &tls, &["--requirepass", "secret"]].concat())
     }
 
     /// One member of etcd, a cluster of its own.
@@ -113,7 +134,31 @@ impl Server {
         command.args(["--listen-client-urls", &client, "--advertise-client-urls", &client]);
         command.args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer]);
         command.args(["--initial-cluster", cluster, "--unsafe-no-fsync"]);
-        Self::start(command, port, folder, None)
+        Self::start(&mut command, port, folder, None)
+    }
+
+    /// One member of etcd, a cluster of its own, that speaks TLS alone.
+    ///
+    /// # Panics
+    /// Where it does not start.
+    pub fn etcd_in_tls(authority: &Authority) -> Self {
+        let (port, folder) = (free_port(), tempfile::tempdir().unwrap());
+        let (client, peer) = (format!("https://127.0.0.1:{port}"), format!("http://127.0.0.1:{}", free_port()));
+        let mut command = kept(None, "etcd");
+        command.args(["--name", "m0", "--data-dir"]).arg(folder.path().join("data")).arg("--unsafe-no-fsync");
+        command.args(["--listen-client-urls", &client, "--advertise-client-urls", &client]);
+        command.args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer]);
+        command.args(["--initial-cluster", &format!("m0={peer}"), "--cert-file"]).arg(authority.certificate());
+        let server = Self::start(command.arg("--key-file").arg(authority.key()), port, folder, None);
+        let mut health = Command::new("etcdctl");
+        health.env("ETCDCTL_API", "3").env("ETCDCTL_CACERT", authority.ca()).env("ETCDCTL_ENDPOINTS", client);
+        health.args(["endpoint", "health"]);
+        let begun = Instant::now();
+        while !health.output().unwrap().status.success() {
+            assert!(begun.elapsed() < READY, "no leader: {}", server.said());
+            sleep(Duration::from_millis(50));
+        }
+        server
     }
 
     /// Takes a cluster of one back to an earlier snapshot of it, revisions and all.
@@ -174,7 +219,7 @@ impl Server {
         let mut command = kept(None, "java");
         command.args(["-Xmx128m", "-Dzookeeper.forceSync=no", "-cp", ZOOKEEPER]);
         command.args(["org.apache.zookeeper.server.quorum.QuorumPeerMain", "zoo.cfg"]);
-        let server = Self::start(command, port, folder, None);
+        let server = Self::start(&mut command, port, folder, None);
         let begun = Instant::now();
         while Said::by(&mut server.zookeeper_client(&["ls", "/"])).status != 0 {
             assert!(begun.elapsed() < READY, "{}", server.said());
@@ -209,7 +254,7 @@ impl Server {
         let mut command = kept(None, xtask::setup::python_program("moto_server").unwrap());
         command.args(["-H", "127.0.0.1", "-p", &port.to_string()]);
         command.env("INITIAL_NO_AUTH_ACTION_COUNT", calls.to_string());
-        Self::start(command, port, folder, None)
+        Self::start(&mut command, port, folder, None)
     }
 
     /// Gives a command the credentials, the Region and the endpoint that lead to it, and AWS's own command.
@@ -256,6 +301,18 @@ impl Server {
     /// # Panics
     /// Where it does not start.
     pub fn postgres() -> Self {
+        Self::postgres_with(None)
+    }
+
+    /// The same, which lets nobody in without TLS and the password `only-in-a-file`.
+    ///
+    /// # Panics
+    /// Where it does not start.
+    pub fn postgres_in_tls(authority: &Authority) -> Self {
+        Self::postgres_with(Some(authority))
+    }
+
+    fn postgres_with(tls: Option<&Authority>) -> Self {
         let (port, folder) = (free_port(), tempfile::tempdir().unwrap());
         // It refuses to run as root; its package brings a user.
         let user = is_root().then_some("postgres");
@@ -265,13 +322,31 @@ impl Server {
         let programs = Self::postgres_programs();
         let data = folder.path().join("data");
         let mut init = kept(user, programs.join("initdb"));
-        init.arg("--pgdata").arg(&data).args(["--username", "tester", "--auth", "trust", "--no-sync"]);
+        let password = folder.path().join("password");
+        fs::write(&password, POSTGRES_PASSWORD).unwrap();
+        init.arg("--pgdata")
+            .arg(&data)
+            .args(["--username", "tester", "--auth", "trust", "--no-sync", "--pwfile"])
+            .arg(password);
         init.args(["--encoding", "UTF8", "--locale", "C.UTF-8"]).current_dir(folder.path());
         let made = init.output().unwrap();
         assert!(made.status.success(), "{init:?}: {made:?}");
         let mut command = kept(user, programs.join("postgres"));
         command.arg("-D").arg(&data).args(["-p", &port.to_string(), "-h", "127.0.0.1", "-k", "", "-F"]);
-        let server = Self::start(command, port, folder, user);
+        if let Some(authority) = tls {
+            let own = |from: PathBuf, name: &str| {
+                let file = data.join(name);
+                fs::copy(from, &file).unwrap();
+                fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();
+                let user = user.unwrap_or("0");
+                assert!(user == "0" || Command::new("chown").arg(user).arg(&file).status().unwrap().success());
+            };
+            own(authority.certificate(), "server.crt");
+            own(authority.key(), "server.key");
+            fs::write(data.join("pg_hba.conf"), "hostssl all all 127.0.0.1/32 scram-sha-256\n").unwrap();
+            command.args(["-c", "ssl=on"]);
+        }
+        let server = Self::start(&mut command, port, folder, user);
         let begun = Instant::now();
         while !server.psql(&["-c", "SELECT 1"]).output().unwrap().status.success() {
             assert!(begun.elapsed() < READY, "{}", server.said());
@@ -299,7 +374,7 @@ impl Server {
         command.args(["--no-defaults", &data, "--bind-address=127.0.0.1", &format!("--port={port}")]);
         command.arg(format!("--socket={}", folder.path().join("socket").display()));
         command.args(["--innodb-flush-log-at-trx-commit=0", "--innodb-buffer-pool-size=32M", "--skip-name-resolve"]);
-        let server = Self::start(command, port, folder, user);
+        let server = Self::start(&mut command, port, folder, user);
         let begun = Instant::now();
         while !server.mariadb_client(&["-e", "CREATE DATABASE IF NOT EXISTS test"]).output().unwrap().status.success() {
             assert!(begun.elapsed() < READY, "{}", server.said());
@@ -331,6 +406,7 @@ impl Server {
         let mut command = Command::new("psql");
         command.args(["-X", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-h", "127.0.0.1", "-p", &self.port.to_string()]);
         command.args(["-U", "tester", "-d", "postgres"]).args(words).stdin(Stdio::null());
+        command.env("PGPASSWORD", POSTGRES_PASSWORD);
         command
     }
 

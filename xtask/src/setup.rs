@@ -102,6 +102,7 @@ pub const SERVERS: &[Need] = &[
     Need::AptPackage { package: "etcd-client", probe: "etcdctl" },
     Need::AptPackage { package: "default-jre-headless", probe: "java" },
     Need::AptFile { package: "libzookeeper-java", probe: "/usr/share/java/zookeeper.jar" },
+    Need::AptPackage { package: "openssl", probe: "openssl" },
     Need::AptPackage { package: "mariadb-server", probe: "mariadb-install-db" },
     Need::AptPackage { package: "postgresql", probe: "pg_ctlcluster" },
     Need::AptPackage { package: "redis-server", probe: "redis-server" },

@@ -4,6 +4,7 @@
 //! gives the lock to nobody else until the TTL has passed since it took an acquire or a renewal. All timing is the runner's,
 //! from when it sent the request; nothing that a service says of its own timers lengthens a window.
 
+mod access;
 #[cfg(any(feature = "dynamodb", feature = "etcd", feature = "postgres", feature = "redis", feature = "zookeeper"))]
 mod asked;
 #[cfg(feature = "dynamodb")]
@@ -18,6 +19,7 @@ pub mod redis;
 #[cfg(feature = "zookeeper")]
 pub mod zookeeper;
 
+pub use access::Access;
 use fencegate::{Duration, Epoch, Stamp, Token};
 use std::fmt;
 use std::pin::Pin;

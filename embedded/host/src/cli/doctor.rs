@@ -3,7 +3,7 @@
 mod clock;
 mod trips;
 
-use super::hold::{Protected, Service};
+use super::hold::{Protected, Secrets, Service};
 use super::output::{self, Failure, Outcome, Table, shown_drift, spends};
 use super::plan;
 use super::units::{self, DRIFT, DURATION};
@@ -30,6 +30,8 @@ pub(crate) struct Args {
     /// The lock service, as `hold` takes it
     #[arg(long, value_name = "URL")]
     coordinator: Option<String>,
+    #[command(flatten)]
+    secrets: Secrets,
     /// A gate
     #[arg(long, value_name = "PORT")]
     gate: Option<Port>,
@@ -91,7 +93,7 @@ impl Args {
             .map_err(|error| Failure::new(3, format_args!("no connection: {error}")))?;
         let measured = runtime.block_on(async {
             let coordinator = match service {
-                Some(service) => Some(trips::coordinator(service, self.samples).await?),
+                Some(service) => Some(trips::coordinator(service, self.secrets.read()?, self.samples).await?),
                 None => None,
             };
             let id = trips::id()?;

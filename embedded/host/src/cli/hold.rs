@@ -25,7 +25,7 @@ use std::path::PathBuf;
 use supervise::{Command, Supervisor};
 use tokio_util::sync::CancellationToken;
 
-pub(super) use coordinate::{Protected, Service};
+pub(super) use coordinate::{Protected, Secrets, Service};
 pub(crate) use exec::Args as ExecArgs;
 pub(crate) use watch::Args as WatchArgs;
 
@@ -37,11 +37,14 @@ const LOST: u8 = 122;
 const HELP: &str = "Coordinators:
   etcd://HOST:PORT[,HOST:PORT]            a lease and a key; the token is its create revision. TTLs are whole seconds
   zookeeper://HOST:PORT[,HOST:PORT]       a node; the token is the transaction that made it. Needs a session of twice the TTL
-  postgres://USER:PASSWORD@HOST:PORT/DB   a row of fencegate_lease, on the database's clock; the token is from a sequence
+  postgres://USER@HOST:PORT/DB            a row of fencegate_lease, on the database's clock; the token is from a sequence
   dynamodb://REGION/TABLE                 an item; the token counts in it. Who waits, waits a whole TTL from its first look
   redis://HOST:PORT/0                     for efficiency only: a fail-over gives the lock to two, and the token goes back
   redlock://HOST:PORT,HOST:PORT,HOST:PORT the same at a majority of them; at least 1 % of the TTL and 2 ms go off the window
   gate:tcp://HOST:PORT, gate:/dev/ttyACM0 a gate's channel that is its own authority (--lock is its number, --key-file)
+
+In TLS: etcds://, rediss://, redlocks://, and postgres:// with ?sslmode=require or --ca-file; dynamodb:// always is. A password \
+belongs into a --password-file: an address is seen by every user of this machine.
 
 The command's environment: FENCEGATE_TOKEN, FENCEGATE_EPOCH, FENCEGATE_HOLDER, and FENCEGATE_DEADLINE, the end of the window \
 as it was when the command began, in microseconds of the boot-time clock (renewals move it later; `gate drive --deadline ${FENCEGATE_DEADLINE}us` takes it). With --progress also \
@@ -67,6 +70,8 @@ pub(crate) struct Args {
     /// The lock service
     #[arg(long, value_name = "URL")]
     coordinator: String,
+    #[command(flatten)]
+    secrets: Secrets,
     /// The lock's name there
     #[arg(long, value_name = "NAME")]
     lock: String,
@@ -176,7 +181,7 @@ impl Args {
         gates: Vec<Protected>,
     ) -> Result<Outcome, Failure> {
         let wrong = |why: &dyn std::fmt::Display| Failure::input(format_args!("coordinator: {why}"));
-        let coordinator = service.open(id, self.key_file.as_deref()).await?;
+        let coordinator = service.open(id, self.secrets.read()?, self.key_file.as_deref()).await?;
         let (reports, shown) = status::channel(self.status);
         let mut runner = Runner::new(coordinator, plan, id).map_err(|unfit| wrong(&unfit))?.reports(reports);
         for gate in gates {

@@ -12,7 +12,7 @@ mod link;
 pub mod redlock;
 
 use super::asked::Asked;
-use super::{Acquired, Call, Coordinator, CoordinatorError, Grant, Renewed};
+use super::{Access, Acquired, Call, Coordinator, CoordinatorError, Grant, Renewed};
 use ::redis::Script;
 use fencegate::{Duration, Epoch, HolderId, Stamp, Token};
 use link::Link;
@@ -50,13 +50,13 @@ fn keys(name: &str) -> [String; 3] {
 }
 
 impl Redis {
-    /// The lock `name` at the server at `url` (`redis://user:password@host:port/0`), for `holder`; the connection is made
-    /// when it is needed.
+    /// The lock `name` at the server at `url` (`redis://user@host:port/0`, or `rediss://` in TLS), for `holder`; the
+    /// connection is made when it is needed.
     ///
     /// # Errors
-    /// Where the address is none.
-    pub fn new(url: &str, name: &str, holder: HolderId) -> Result<Self, CoordinatorError> {
-        Ok(Self { link: Link::new(url)?, keys: keys(name), holder, asked: Asked::default() })
+    /// Where the address is none, or the certificates are none or of no use for it.
+    pub fn new(url: &str, access: &Access, name: &str, holder: HolderId) -> Result<Self, CoordinatorError> {
+        Ok(Self { link: Link::new(url, access)?, keys: keys(name), holder, asked: Asked::default() })
     }
 
     async fn grant(&self, ttl: Duration) -> Result<Acquired, CoordinatorError> {

@@ -20,7 +20,7 @@
 //! dropped leaves its lease to lapse.
 
 use super::asked::Asked;
-use super::{Acquired, Call, Coordinator, CoordinatorError, Grant, Renewed};
+use super::{Access, Acquired, Call, Coordinator, CoordinatorError, Grant, Renewed};
 use fencegate::{Duration, Epoch, HolderId, Stamp, Token};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -62,12 +62,13 @@ impl std::fmt::Debug for Zookeeper {
 
 impl Zookeeper {
     /// The lock `name` at the ensemble of `servers` (`host:port`, joined by commas), for `holder`; the session begins when it
-    /// is needed. With a user (`name:password`) the nodes are for that user alone. Over plain TCP: put it on a network that
+    /// is needed. With a user the nodes are for that user and this password alone. Over plain TCP: put it on a network that
     /// you trust.
-    pub fn new(servers: &str, user: Option<&str>, name: &str, holder: HolderId) -> Self {
+    pub fn new(servers: &str, user: Option<&str>, access: &Access, name: &str, holder: HolderId) -> Self {
+        let password = access.password.as_deref().unwrap_or_default();
         Self {
             servers: servers.to_owned(),
-            user: user.map(str::to_owned),
+            user: user.map(|user| format!("{user}:{password}")),
             folder: format!("{ROOT}/{}", written(name)),
             holder,
             asked: Asked::default(),
@@ -339,7 +340,7 @@ mod tests {
     use super::*;
 
     fn lock(name: &str) -> Zookeeper {
-        Zookeeper::new("127.0.0.1:1", None, name, HolderId::new("press-a#9f3c").unwrap())
+        Zookeeper::new("127.0.0.1:1", None, &Access::default(), name, HolderId::new("press-a#9f3c").unwrap())
     }
 
     #[test]

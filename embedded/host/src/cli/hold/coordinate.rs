@@ -2,16 +2,24 @@
 
 #![cfg_attr(
     not(all(feature = "dynamodb", feature = "etcd", feature = "postgres", feature = "redis", feature = "zookeeper")),
-    allow(dead_code, clippy::unused_async, reason = "a service that was left out is named, and leads nowhere")
+    allow(
+        dead_code,
+        unused_imports,
+        unused_variables,
+        clippy::unused_async,
+        reason = "what only the services that were left out need"
+    )
 )]
+
+mod open;
 
 use super::super::output::Failure;
 use fencegate::{Duration, HolderId, PlanInput};
 use fencegate_host::coordinator::gate::{GateChannel, GateLease};
-use fencegate_host::coordinator::{Coordinator, CoordinatorError, Resource};
+use fencegate_host::coordinator::{Access, Coordinator, Resource};
 use fencegate_host::wire::Role;
 use fencegate_host::{KeyFile, Port};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// How long one call to a gate may take.
@@ -29,11 +37,47 @@ pub(in crate::cli) enum Service {
     Gate(Port, u8),
 }
 
-/// Where a lock is, and what it is called there.
+/// Where a lock is, as it was typed, and what it is called there.
 #[derive(Debug)]
 pub(in crate::cli) struct Place {
     url: String,
     lock: String,
+}
+
+/// What does not belong into an address, which every user of this machine can read.
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct Secrets {
+    /// The file with the password of the user that the coordinator's address names
+    #[arg(long, value_name = "FILE")]
+    password_file: Option<PathBuf>,
+    /// The file with the certificates (PEM) of those who vouch for the coordinator; without it, those this machine trusts
+    #[arg(long, value_name = "FILE")]
+    ca_file: Option<PathBuf>,
+}
+
+impl Secrets {
+    pub(in crate::cli) fn read(&self) -> Result<Access, Failure> {
+        let read = |field: &str, file: &Path| {
+            let flag = field.replace('_', "-");
+            let wrong = |why| Failure::input(format_args!("{field}: `--{flag} {}`: {why}", file.display()));
+            std::fs::read(file).map_err(|error| wrong(format!("cannot be read: {error}")))
+        };
+        let mut access = Access::default();
+        if let Some(file) = &self.password_file {
+            let text = String::from_utf8(read("password_file", file)?);
+            let text = text.map_err(|_| Failure::input("password_file: the password is not UTF-8"))?;
+            let password = text.strip_suffix('\n').unwrap_or(&text);
+            let password = password.strip_suffix('\r').unwrap_or(password);
+            if password.is_empty() {
+                return Err(Failure::input("password_file: there is no password in it"));
+            }
+            access.password = Some(password.to_owned());
+        }
+        if let Some(file) = &self.ca_file {
+            access.ca = Some(read("ca_file", file)?);
+        }
+        Ok(access)
+    }
 }
 
 fn wrong(why: impl std::fmt::Display) -> Failure {
@@ -48,12 +92,12 @@ impl Service {
         }
         let place = |url: &str| Place { url: url.to_owned(), lock: lock.to_owned() };
         match url.split_once(':') {
-            Some(("dynamodb", rest)) => Ok(Self::Dynamodb(place(rest.trim_start_matches('/')))),
-            Some(("etcd", rest)) => Ok(Self::Etcd(place(rest.trim_start_matches('/')))),
-            Some(("zookeeper", rest)) => Ok(Self::Zookeeper(place(rest.trim_start_matches('/')))),
+            Some(("dynamodb", _)) => Ok(Self::Dynamodb(place(url))),
+            Some(("etcd" | "etcds", _)) => Ok(Self::Etcd(place(url))),
+            Some(("zookeeper", _)) => Ok(Self::Zookeeper(place(url))),
             Some(("postgres" | "postgresql", _)) => Ok(Self::Postgres(place(url))),
-            Some(("redis", _)) => Ok(Self::Redis(place(url))),
-            Some(("redlock", rest)) => Ok(Self::Redlock(place(rest.trim_start_matches('/')))),
+            Some(("redis" | "rediss", _)) => Ok(Self::Redis(place(url))),
+            Some(("redlock" | "redlocks", _)) => Ok(Self::Redlock(place(url))),
             Some(("gate", port)) => {
                 let channel = super::values::channel(lock);
                 let channel =
@@ -61,7 +105,7 @@ impl Service {
                 Ok(Self::Gate(port.parse().map_err(wrong)?, channel))
             }
             _ => Err(wrong(format_args!(
-                "`{url}`: one of etcd://, zookeeper://, postgres://, dynamodb://, redis://, redlock://, gate:PORT"
+                "`{url}`: one of etcd://, zookeeper://, postgres://, dynamodb://, redis://, redlock://, gate:PORT, and etcds://, rediss://, redlocks:// in TLS"
             ))),
         }
     }
@@ -72,6 +116,18 @@ impl Service {
             Self::Etcd(_) => Duration::from_secs(1),
             Self::Redis(_) | Self::Redlock(_) | Self::Zookeeper(_) => Duration::from_millis(1),
             Self::Dynamodb(_) | Self::Postgres(_) | Self::Gate(..) => Duration::from_micros(1),
+        }
+    }
+
+    /// What has to be built in for it.
+    const fn feature(&self) -> &'static str {
+        match self {
+            Self::Dynamodb(_) => "dynamodb",
+            Self::Etcd(_) => "etcd",
+            Self::Postgres(_) => "postgres",
+            Self::Redis(_) | Self::Redlock(_) => "redis",
+            Self::Zookeeper(_) => "zookeeper",
+            Self::Gate(..) => "nothing more",
         }
     }
 
@@ -96,121 +152,16 @@ impl Service {
     pub(in crate::cli) async fn open(
         self,
         id: HolderId,
+        access: Access,
         key_file: Option<&Path>,
     ) -> Result<Arc<dyn Coordinator>, Failure> {
-        let opened = match self {
-            #[cfg(feature = "dynamodb")]
-            Self::Dynamodb(place) => dynamodb(&place, id),
-            #[cfg(not(feature = "dynamodb"))]
-            Self::Dynamodb(_) => left_out("dynamodb"),
-            #[cfg(feature = "etcd")]
-            Self::Etcd(place) => etcd(&place, id).await,
-            #[cfg(not(feature = "etcd"))]
-            Self::Etcd(_) => left_out("etcd"),
-            #[cfg(feature = "zookeeper")]
-            Self::Zookeeper(place) => zookeeper(&place, id),
-            #[cfg(not(feature = "zookeeper"))]
-            Self::Zookeeper(_) => left_out("zookeeper"),
-            #[cfg(feature = "postgres")]
-            Self::Postgres(place) => postgres(&place, id),
-            #[cfg(not(feature = "postgres"))]
-            Self::Postgres(_) => left_out("postgres"),
-            #[cfg(feature = "redis")]
-            Self::Redis(place) => redis(&place, id),
-            #[cfg(feature = "redis")]
-            Self::Redlock(place) => redlock(&place, id),
-            #[cfg(not(feature = "redis"))]
-            Self::Redis(_) | Self::Redlock(_) => left_out("redis"),
-            Self::Gate(port, channel) => {
-                let credential = keys(key_file)?.credential(Role::Holder(id));
-                Ok(Arc::new(GateLease(GateChannel::new(port, credential, channel, GATE))) as Arc<dyn Coordinator>)
-            }
-        };
-        opened.map_err(wrong)
-    }
-}
-
-type Opened = Result<Arc<dyn Coordinator>, CoordinatorError>;
-
-/// User and servers of `user:password@host:port,host:port`.
-#[cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
-fn servers<'a>(place: &'a Place, scheme: &str) -> Result<(Option<&'a str>, Vec<&'a str>), CoordinatorError> {
-    let (user, servers) = match place.url.rsplit_once('@') {
-        Some((user, servers)) => (Some(user), servers),
-        None => (None, place.url.as_str()),
-    };
-    let servers: Vec<_> = servers.trim_end_matches('/').split(',').collect();
-    let is_address = |server: &&str| {
-        server
-            .rsplit_once(':')
-            .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0))
-    };
-    if !servers.iter().all(is_address) {
-        return Err(CoordinatorError::Unfit(format!("after {scheme}:// come host:port, joined by commas")));
-    }
-    Ok((user, servers))
-}
-
-#[cfg(feature = "dynamodb")]
-fn dynamodb(place: &Place, id: HolderId) -> Opened {
-    use fencegate_host::coordinator::dynamodb::Dynamodb;
-    let is_plain =
-        |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b));
-    match place.url.trim_end_matches('/').split_once('/') {
-        Some((region, table)) if is_plain(region) && is_plain(table) => {
-            Ok(Arc::new(Dynamodb::new(region, table, &place.lock, id)))
+        if let Self::Gate(port, channel) = self {
+            open::takes_none(&access, "a gate has a --key-file").map_err(wrong)?;
+            let credential = keys(key_file)?.credential(Role::Holder(id));
+            return Ok(Arc::new(GateLease(GateChannel::new(port, credential, channel, GATE))));
         }
-        _ => Err(CoordinatorError::Unfit("after dynamodb:// come a Region and a table: eu-central-1/locks".to_owned())),
+        open::service(self, id, access).await.map_err(wrong)
     }
-}
-
-#[cfg(feature = "etcd")]
-async fn etcd(place: &Place, id: HolderId) -> Opened {
-    let (user, endpoints) = servers(place, "etcd")?;
-    let user = user.and_then(|user| user.split_once(':'));
-    Ok(Arc::new(fencegate_host::coordinator::etcd::Etcd::new(&endpoints, user, &place.lock, id).await?))
-}
-
-#[cfg(feature = "zookeeper")]
-fn zookeeper(place: &Place, id: HolderId) -> Opened {
-    use fencegate_host::coordinator::zookeeper::Zookeeper;
-    let (user, servers) = servers(place, "zookeeper")?;
-    Ok(Arc::new(Zookeeper::new(&servers.join(","), user, &place.lock, id)))
-}
-
-#[cfg(feature = "postgres")]
-fn postgres(place: &Place, id: HolderId) -> Opened {
-    Ok(Arc::new(fencegate_host::coordinator::postgres::Postgres::new(&place.url, &place.lock, id)?))
-}
-
-#[cfg(feature = "redis")]
-fn redis(place: &Place, id: HolderId) -> Opened {
-    Ok(Arc::new(fencegate_host::coordinator::redis::Redis::new(&place.url, &place.lock, id)?))
-}
-
-/// The user and the number of the database, where there are such, are the same at every server.
-#[cfg(feature = "redis")]
-fn redlock(place: &Place, id: HolderId) -> Opened {
-    let (address, database) = match place.url.rsplit_once('/') {
-        Some((address, database)) => (address, database),
-        None => (place.url.as_str(), ""),
-    };
-    let address = Place { url: address.to_owned(), lock: String::new() };
-    let (user, servers) = servers(&address, "redlock")?;
-    let user = user.map(|user| format!("{user}@")).unwrap_or_default();
-    let urls: Vec<_> = servers.iter().map(|server| format!("redis://{user}{server}/{database}")).collect();
-    Ok(Arc::new(fencegate_host::coordinator::redis::redlock::Redlock::new(&urls, &place.lock, id)?))
-}
-
-#[cfg(not(all(
-    feature = "dynamodb",
-    feature = "etcd",
-    feature = "postgres",
-    feature = "redis",
-    feature = "zookeeper"
-)))]
-fn left_out(name: &str) -> Opened {
-    Err(CoordinatorError::Unfit(format!("this fencegate was built without {name}: build it with `--features {name}`")))
 }
 
 fn keys(file: Option<&Path>) -> Result<KeyFile, Failure> {

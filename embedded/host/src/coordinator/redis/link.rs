@@ -1,8 +1,15 @@
 //! The way to one Redis server.
 
-use crate::coordinator::CoordinatorError;
+#[cfg(feature = "tls")]
+use crate::coordinator::access::settle_cryptography;
+use crate::coordinator::{Access, CoordinatorError};
+#[cfg(feature = "tls")]
+use redis::TlsCertificates;
 use redis::aio::MultiplexedConnection;
-use redis::{Client, ErrorKind, FromRedisValue, RedisError, ScriptInvocation, ServerErrorKind};
+use redis::{
+    Client, ConnectionAddr, ErrorKind, FromRedisValue, IntoConnectionInfo, RedisError, ScriptInvocation,
+    ServerErrorKind,
+};
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::Mutex;
 
@@ -21,9 +28,31 @@ impl std::fmt::Debug for Link {
 }
 
 impl Link {
-    pub(super) fn new(url: &str) -> Result<Self, CoordinatorError> {
-        let client = Client::open(url).map_err(|error| CoordinatorError::Unfit(format!("Redis: {error}")))?;
-        Ok(Self { client, connection: Mutex::new(None), suspect: AtomicBool::new(false) })
+    pub(super) fn new(url: &str, access: &Access) -> Result<Self, CoordinatorError> {
+        let unfit = |error: RedisError| CoordinatorError::Unfit(format!("Redis: {error}"));
+        let mut to = url.into_connection_info().map_err(unfit)?;
+        if let Some(password) = &access.password {
+            let settings = to.redis_settings().clone().set_password(password);
+            to = to.set_redis_settings(settings);
+        }
+        let client = match to.addr() {
+            #[cfg(feature = "tls")]
+            ConnectionAddr::TcpTls { .. } => {
+                settle_cryptography();
+                let certificates = TlsCertificates { client_tls: None, root_cert: access.ca.clone() };
+                Client::build_with_tls(to, certificates)
+            }
+            #[cfg(not(feature = "tls"))]
+            ConnectionAddr::TcpTls { .. } => {
+                return Err(CoordinatorError::Unfit("this fencegate was built without tls".to_owned()));
+            }
+            _ if access.ca.is_some() => {
+                let why = "Redis: certificates are for rediss://, and this address is for plain TCP";
+                return Err(CoordinatorError::Unfit(why.to_owned()));
+            }
+            _ => Client::open(to),
+        };
+        Ok(Self { client: client.map_err(unfit)?, connection: Mutex::new(None), suspect: AtomicBool::new(false) })
     }
 
     async fn connection(&self) -> Result<MultiplexedConnection, CoordinatorError> {

@@ -17,7 +17,7 @@
 use super::link::Link;
 use super::{RELEASE, RENEW, in_range, keys, milliseconds};
 use crate::clock;
-use crate::coordinator::{Acquired, Call, Coordinator, CoordinatorError, Grant, Renewed};
+use crate::coordinator::{Access, Acquired, Call, Coordinator, CoordinatorError, Grant, Renewed};
 use fencegate::{
     DEFAULT_DRIFT_FACTOR, DEFAULT_DRIFT_FIXED, Duration, HolderId, Instant, PlanInput, RedlockInput, Stamp, Token,
 };
@@ -59,7 +59,12 @@ impl Redlock {
     ///
     /// # Errors
     /// Where an address is none, or one comes twice: it would count twice.
-    pub fn new<U: AsRef<str>>(urls: &[U], name: &str, holder: HolderId) -> Result<Self, CoordinatorError> {
+    pub fn new<U: AsRef<str>>(
+        urls: &[U],
+        access: &Access,
+        name: &str,
+        holder: HolderId,
+    ) -> Result<Self, CoordinatorError> {
         let mut links = Vec::new();
         for (n, url) in urls.iter().enumerate() {
             let url = url.as_ref();
@@ -68,7 +73,7 @@ impl Redlock {
                     "Redlock: a server is named twice, and would count twice".to_owned(),
                 ));
             }
-            links.push(Arc::new(Link::new(url)?));
+            links.push(Arc::new(Link::new(url, access)?));
         }
         if links.is_empty() {
             return Err(CoordinatorError::Unfit("Redlock: no server".to_owned()));
@@ -244,10 +249,10 @@ mod tests {
 
     #[test]
     fn a_server_that_is_named_twice_is_refused() {
-        let id = HolderId::new("a").unwrap();
+        let (id, open) = (HolderId::new("a").unwrap(), Access::default());
         let twice = ["redis://127.0.0.1:1", "redis://127.0.0.1:2", "redis://127.0.0.1:1"];
-        assert!(Redlock::new(&twice, "x", id).unwrap_err().to_string().contains("named twice"));
-        assert!(Redlock::new(&twice[..0], "x", id).is_err());
-        assert!(Redlock::new(&twice[..2], "x", id).is_ok());
+        assert!(Redlock::new(&twice, &open, "x", id).unwrap_err().to_string().contains("named twice"));
+        assert!(Redlock::new(&twice[..0], &open, "x", id).is_err());
+        assert!(Redlock::new(&twice[..2], &open, "x", id).is_ok());
     }
 }
