@@ -1,6 +1,6 @@
 //! Leases in DynamoDB, for which `moto` stands in.
 
-use super::worker::{Held, appears, hold};
+use super::worker::{Held, appears, hold, odd};
 use super::{hands_out_one_lease_at_a_time, story};
 use fencegate_tests::{EmulatedGate, Said, Server};
 use std::process::Command;
@@ -104,6 +104,16 @@ fn what_is_wrong_in_dynamodb_is_one_sentence() {
     let none = said(URL, |command| command.env_remove("AWS_ACCESS_KEY_ID").env_remove("AWS_SECRET_ACCESS_KEY"));
     assert!(none.status == 2 && none.err.contains("DynamoDB: there are no credentials"), "{none:?}");
     assert_eq!(item(&server), serde_json::Value::Null, "nothing is left");
+
+    let mut command = odd(URL);
+    server.for_aws(&mut command);
+    let any = Held::begin(command).end();
+    assert_eq!((any.status, any.err.as_str()), (0, ""), "any name that can be read is a name");
+    // One that takes connections and says nothing is as good as none.
+    server.signal("STOP");
+    let frozen = said(URL, |command| command);
+    server.signal("CONT");
+    assert!(frozen.status == 3 && frozen.err.contains("no answer from the coordinator: "), "{frozen:?}");
 
     let strict = Server::moto_that_checks(1);
     strict.dynamodb_table("locks", "lock");

@@ -1,6 +1,6 @@
 //! Redlock: a lock at a majority of several Redis servers.
 
-use super::worker::{Held, appears, at, hold};
+use super::worker::{Held, appears, at, hold, odd};
 use super::{hands_out_one_lease_at_a_time, story};
 use fencegate_tests::{EmulatedGate, Said, Server};
 use std::process::Command;
@@ -30,6 +30,14 @@ fn a_majority_hands_out_one_lease_at_a_time() {
     let run = |holder: &str| Held::begin(hold(&url, holder, &[], "echo $FENCEGATE_EPOCH $FENCEGATE_TOKEN")).end();
     assert_eq!(run("a").out, "3 4\n");
 
+    let any = Held::begin(odd(&url)).end();
+    assert_eq!((any.status, any.err.as_str()), (0, ""), "any name that can be read is a name");
+    // One that takes connections and says nothing is one that is missing.
+    servers[2].signal("STOP");
+    let frozen = run("a");
+    servers[2].signal("CONT");
+    assert_eq!((frozen.out.as_str(), frozen.err.as_str()), ("3 5\n", ""));
+
     // One may be missing, and is, in the middle of a lease; and the token goes on from the others' count.
     let folder = tempfile::tempdir().unwrap();
     let up = folder.path().join("up");
@@ -38,7 +46,7 @@ fn a_majority_hands_out_one_lease_at_a_time() {
     servers[0].kill();
     let held = held.end();
     assert_eq!((held.status, held.out.as_str()), (0, "done\n"), "{held:?}");
-    assert_eq!(run("b").out, "0 6\n", "the epoch was kept at the one that is gone alone: it belongs to all of them");
+    assert_eq!(run("b").out, "0 7\n", "the epoch was kept at the one that is gone alone: it belongs to all of them");
 
     // Of two, both are needed: one of three is no majority.
     servers[1].kill();

@@ -1,6 +1,6 @@
 //! Leases in ZooKeeper: one at a time, in sessions that are lost and refused.
 
-use super::worker::{Held, appears, at, hold, hold_for, zookeeper_url};
+use super::worker::{Held, appears, at, hold, hold_for, is_silent, last, marks, now, odd, zookeeper_url};
 use super::{hands_out_one_lease_at_a_time, story};
 use fencegate_tests::{EmulatedGate, Said, Server};
 
@@ -60,6 +60,28 @@ fn a_node_that_is_deleted_is_a_lease_that_is_lost() {
     assert_eq!(said.status, 122, "{said:?}");
 }
 
+/// A follower that has lost its leader, and does not know it yet, answers pings and reads. Neither is a renewal.
+#[test]
+fn a_follower_that_is_cut_off_renews_nothing() {
+    let (servers, folder) = (Server::zookeeper_ensemble::<3>(), tempfile::tempdir().unwrap());
+    let follower = servers.iter().position(Server::follows).unwrap();
+    let others = || servers.iter().enumerate().filter(|(n, _)| *n != follower).map(|(_, server)| server);
+    let file = folder.path().join("marks");
+    let script = format!("trap '' TERM; {}", marks(&file));
+    let held = Held::begin(hold(&zookeeper_url(&servers[follower]), "a", &[], &script));
+    appears(&file);
+    others().for_each(|server| server.signal("STOP"));
+    let cut = now();
+    let said = held.end();
+    let still = servers[follower].follows();
+    others().for_each(|server| server.signal("CONT"));
+    assert_eq!(said.status, 122, "{said:?}");
+    assert!(said.err.contains("no answer for a third of the lease"), "{said:?}");
+    assert!(last(&file) < cut + 3_000_000, "no window reaches further than a TTL past the last write");
+    is_silent(&file);
+    assert!(still, "it served after that as if nothing had happened");
+}
+
 #[test]
 fn what_zookeeper_does_not_give_is_one_sentence() {
     let server = Server::zookeeper();
@@ -82,6 +104,11 @@ fn what_zookeeper_does_not_give_is_one_sentence() {
         assert_eq!((said.status, said.out.as_str(), said.err.lines().count()), (2, "", 1), "{said:?}");
         assert!(said.err.contains("coordinator: ZooKeeper: not authorized"), "{said:?}");
     }
+
+    let said = Held::begin(odd(&url)).end();
+    assert_eq!((said.status, said.err.as_str()), (0, ""), "any name that can be read is a name");
+    let lock = "/fencegate/%C3%BC%20%27x%27%20%22y%22%20%24z%2F%2E%2E%3B%20--";
+    assert_eq!(below(&server, lock), [lock, &format!("{lock}/epoch")], "nothing is left");
 
     // A server that takes connections and says nothing is as good as none.
     server.signal("STOP");

@@ -1,7 +1,10 @@
 //! Lock services and stores as Debian packs them: started on 127.0.0.1, on a port and in a folder of their own, and killed
 //! when they are dropped.
 
-use crate::{Authority, Said};
+mod aws;
+mod zookeeper;
+
+use crate::Authority;
 use std::fs::{self, File};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
@@ -14,9 +17,6 @@ use std::time::{Duration, Instant};
 const READY: Duration = Duration::from_mins(1);
 
 const POSTGRES_PASSWORD: &str = "only-in-a-file";
-
-/// Where Debian puts ZooKeeper's classes, and what shows its log.
-const ZOOKEEPER: &str = "/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-simple.jar";
 
 /// A running server. Dropping it kills it.
 #[derive(Debug)]
@@ -202,98 +202,6 @@ impl Server {
         command.env("ETCDCTL_API", "3").env("ETCDCTL_ENDPOINTS", format!("http://127.0.0.1:{}", self.port));
         command.args(words).stdin(Stdio::null());
         command
-    }
-
-    /// One server of ZooKeeper, alone, with ticks of half a second and without waiting for its disk.
-    ///
-    /// # Panics
-    /// Where it does not start.
-    pub fn zookeeper() -> Self {
-        let (port, folder) = (free_port(), tempfile::tempdir().unwrap());
-        let data = folder.path().join("data");
-        let config = format!(
-            "tickTime=500\ndataDir={}\nclientPort={port}\nclientPortAddress=127.0.0.1\nadmin.enableServer=false\n",
-            data.display()
-        );
-        fs::write(folder.path().join("zoo.cfg"), config).unwrap();
-        let mut command = kept(None, "java");
-        command.args(["-Xmx128m", "-Dzookeeper.forceSync=no", "-cp", ZOOKEEPER]);
-        command.args(["org.apache.zookeeper.server.quorum.QuorumPeerMain", "zoo.cfg"]);
-        let server = Self::start(&mut command, port, folder, None);
-        let begun = Instant::now();
-        while Said::by(&mut server.zookeeper_client(&["ls", "/"])).status != 0 {
-            assert!(begun.elapsed() < READY, "{}", server.said());
-            sleep(Duration::from_millis(50));
-        }
-        server
-    }
-
-    /// Its own client for it, for one command.
-    pub fn zookeeper_client(&self, words: &[&str]) -> Command {
-        let mut command = Command::new("java");
-        command.args(["-Xmx64m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", ZOOKEEPER]);
-        command.args(["org.apache.zookeeper.ZooKeeperMain", "-server", &format!("127.0.0.1:{}", self.port)]);
-        command.args(words).stdin(Stdio::null());
-        command
-    }
-
-    /// `moto`, which stands in for `DynamoDB` and S3; it takes any credentials.
-    ///
-    /// # Panics
-    /// Where it does not start.
-    pub fn moto() -> Self {
-        Self::moto_that_checks(u32::MAX)
-    }
-
-    /// The same, which after some calls takes those of users that it knows, and no others.
-    ///
-    /// # Panics
-    /// Where it does not start.
-    pub fn moto_that_checks(calls: u32) -> Self {
-        let (port, folder) = (free_port(), tempfile::tempdir().unwrap());
-        let mut command = kept(None, xtask::setup::python_program("moto_server").unwrap());
-        command.args(["-H", "127.0.0.1", "-p", &port.to_string()]);
-        command.env("INITIAL_NO_AUTH_ACTION_COUNT", calls.to_string());
-        Self::start(&mut command, port, folder, None)
-    }
-
-    /// Gives a command the credentials, the Region and the endpoint that lead to it, and AWS's own command.
-    ///
-    /// # Panics
-    /// Where this machine has no search path, or one that cannot be put together again.
-    pub fn for_aws<'a>(&self, command: &'a mut Command) -> &'a mut Command {
-        let programs = xtask::setup::python_program("").unwrap();
-        let path = std::env::join_paths(
-            [programs].into_iter().chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())),
-        );
-        command.env("PATH", path.unwrap()).env("AWS_ENDPOINT_URL", format!("http://127.0.0.1:{}", self.port));
-        command.env("AWS_ACCESS_KEY_ID", "tester").env("AWS_SECRET_ACCESS_KEY", "secret");
-        command.env("AWS_DEFAULT_REGION", "eu-central-1").env("AWS_EC2_METADATA_DISABLED", "true");
-        command.env("AWS_CONFIG_FILE", self.folder.path().join("none"));
-        command.env("AWS_SHARED_CREDENTIALS_FILE", self.folder.path().join("none"))
-    }
-
-    /// AWS's own command for it.
-    ///
-    /// # Panics
-    /// Where cargo does not say where its target folder is.
-    pub fn aws(&self, words: &[&str]) -> Command {
-        let mut command = Command::new(xtask::setup::python_program("aws").unwrap());
-        self.for_aws(&mut command).args(words).stdin(Stdio::null());
-        command
-    }
-
-    /// A table with one key, a string.
-    ///
-    /// # Panics
-    /// Where it cannot be made.
-    pub fn dynamodb_table(&self, table: &str, key: &str) {
-        let (attribute, schema) =
-            (format!("AttributeName={key},AttributeType=S"), format!("AttributeName={key},KeyType=HASH"));
-        let words = ["dynamodb", "create-table", "--table-name", table, "--billing-mode", "PAY_PER_REQUEST"];
-        let shape = ["--attribute-definitions", &attribute, "--key-schema", &schema];
-        let said = Said::by(&mut self.aws(&[&words[..], &shape].concat()));
-        assert_eq!(said.status, 0, "{said:?}");
     }
 
     /// `PostgreSQL`, with the one user `tester` and the one database `postgres`.
