@@ -2,7 +2,7 @@
 
 use super::worker::{Held, appears, at, hold, odd};
 use super::{hands_out_one_lease_at_a_time, story};
-use fencegate_tests::{EmulatedGate, Said, Server};
+use fencegate_tests::{EmulatedGate, Said, Server, fencegate};
 use std::process::Command;
 
 fn three() -> ([Server; 3], String) {
@@ -54,6 +54,21 @@ fn a_majority_hands_out_one_lease_at_a_time() {
     assert_eq!((alone.status, alone.out.as_str(), alone.err.lines().count()), (3, "", 1), "{alone:?}");
     assert!(alone.err.contains("Redlock: 1 of 3 servers answered"), "{alone:?}");
     assert_eq!(said(&servers[2], &["EXISTS", "press-7"]), "0", "the one that granted it has it no more");
+}
+
+/// What the formula allows for drift, 1 % and 2 ms, is in what the doctor sizes.
+#[test]
+fn the_doctor_sizes_with_the_drift_of_the_formula() {
+    let (servers, url) = three();
+    let doctor = ["doctor", "--coordinator", &url, "--look", "10ms", "--samples", "3", "--json"];
+    let found = Said::by(fencegate().args(doctor));
+    assert_eq!((found.status, found.err.as_str()), (0, ""), "{found:?}");
+    let size = &found.json()["size"];
+    assert!(size["drift_ppb"].as_u64().unwrap() >= 10_000_000, "{size}");
+    assert_eq!(size["work_us"], 2_000, "{size}");
+    for server in &servers {
+        assert_eq!(said(server, &["KEYS", "*"]).lines().filter(|key| !key.ends_with("}:token")).count(), 0);
+    }
 }
 
 #[test]

@@ -87,6 +87,7 @@ impl Args {
             return Err(Failure::input("coordinator: a gate is measured with --gate"));
         }
         let step = service.as_ref().map_or(Duration::from_micros(1), Service::step);
+        let (allowed, fixed) = service.as_ref().map_or((Drift::ZERO, Duration::ZERO), Service::allowance);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -109,9 +110,10 @@ impl Args {
 
         let clock = Clock::look(self.look);
         // A command to a gate may take two: one for the challenge.
-        let work = self.work.checked_add(twice(gate.as_ref())).and_then(|work| work.checked_add(twice(gate.as_ref())));
+        let trip = twice(gate.as_ref());
+        let work = [trip, trip, fixed].into_iter().try_fold(self.work, Duration::checked_add);
         let size = SizeInput {
-            drift: clock.drift + self.drift,
+            drift: (clock.drift + self.drift).max(allowed),
             rtt: twice(coordinator.as_ref()),
             attempts: 3,
             work: work.ok_or_else(|| Failure::input("work_us: `--work`: too long"))?,

@@ -155,9 +155,10 @@ impl Args {
 
     fn plan(&self, service: &Service) -> Result<PlanInput, Failure> {
         let mut plan = Plan::for_ttl(self.ttl).round_trip(self.rtt).attempts(self.attempts).work(self.kill_before);
-        plan.drift = self.drift.iter().fold(Drift::ZERO, |sum, clock| sum + *clock);
-        plan.clock_offset = self.clock_offset;
-        let plan = service.plan(plan);
+        let (drift, fixed) = service.allowance();
+        plan.drift = self.drift.iter().fold(Drift::ZERO, |sum, clock| sum + *clock).max(drift);
+        let offset = self.clock_offset.checked_add(fixed);
+        plan.clock_offset = offset.ok_or_else(|| Failure::input("clock_offset_us: `--clock-offset`: too long"))?;
         match plan.build() {
             Err(Unfit::OutOfRange(error)) => Err(error.into()),
             // The contract's field has another flag here.

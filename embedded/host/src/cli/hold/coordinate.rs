@@ -14,7 +14,7 @@
 mod open;
 
 use super::super::output::Failure;
-use fencegate::{Duration, HolderId, PlanInput};
+use fencegate::{DEFAULT_DRIFT_FACTOR, DEFAULT_DRIFT_FIXED, Drift, Duration, HolderId};
 use fencegate_host::coordinator::gate::{GateChannel, GateLease};
 use fencegate_host::coordinator::{Access, Coordinator, Resource};
 use fencegate_host::wire::Role;
@@ -140,12 +140,11 @@ impl Service {
         }
     }
 
-    /// A plan with what this service's own formula takes off the window.
-    pub(in crate::cli) fn plan(&self, plan: PlanInput) -> PlanInput {
+    /// What its own formula allows for drift: at least this, and so much whatever the TTL.
+    pub(in crate::cli) const fn allowance(&self) -> (Drift, Duration) {
         match self {
-            #[cfg(feature = "redis")]
-            Self::Redlock(_) => fencegate_host::coordinator::redis::redlock::Redlock::plan(plan),
-            _ => plan,
+            Self::Redlock(_) => (DEFAULT_DRIFT_FACTOR, DEFAULT_DRIFT_FIXED),
+            _ => (Drift::ZERO, Duration::ZERO),
         }
     }
 
