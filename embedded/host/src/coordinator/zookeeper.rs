@@ -12,8 +12,9 @@
 //! the leader and a majority. It does not touch the session at the leader, however: a follower reports which sessions it has
 //! heard from with its answers to the leader's pings, two in a tick. So what a renewal proves is that the session had been
 //! heard from up to a heartbeat and half a tick before. That is why **a session is asked for with twice the TTL**: the half
-//! that no window uses pays for that delay, whatever the tick, because a session has at least two ticks (where nobody has set `minSessionTimeout` lower). A server that
-//! gives less is refused (`maxSessionTimeout`); one that gives more lengthens nothing. The price is a take-over after up to
+//! that no window uses pays for that delay, whatever the tick, because a session has at least two ticks (where nobody has
+//! set `minSessionTimeout` lower). A server that gives less is refused (`maxSessionTimeout`); one that gives more lengthens
+//! nothing. All members need the same limits: the client says once what it was given. The price is a take-over after up to
 //! twice the TTL and a tick where a holder dies without a release.
 //!
 //! A session that is lost takes its node with it; the next acquire begins another. Sessions are detached: a holder that is
