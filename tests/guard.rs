@@ -270,7 +270,122 @@ fn etcd_runs_its_guard() {
     greater(&Etcd(&server, printed("etcd", "greater", server.folder())));
 }
 
-/// Those that no server can be had for here, and that are shell scripts: a shell finds nothing wrong with them.
+/// The guards that are scripts around AWS's own command; `moto` stands in for the stores.
+struct Aws<'a> {
+    server: &'a Server,
+    system: &'static str,
+    guard: PathBuf,
+}
+
+impl Guarded for Aws<'_> {
+    fn takes(&self, resource: &str, w: Write) -> bool {
+        let body = self.server.folder().join("body");
+        std::fs::write(&body, w.value).unwrap();
+        let mut shell = Command::new("sh");
+        self.server.for_aws(&mut shell).arg(&self.guard).env("BUCKET", "presses").env("BODY", body);
+        shell.env("RESOURCE", resource).env("EPOCH", w.epoch.to_string()).env("TOKEN", w.token);
+        shell.env("HOLDER", w.holder).env("SEQ", w.seq.to_string()).env("VALUE", w.value.replace(' ', "-"));
+        let said = Said::by(&mut shell);
+        match (self.system, said.status) {
+            (_, 0) => true,
+            (_, 2) => {
+                assert_eq!(w.token, "0", "{said:?}");
+                false
+            }
+            ("dynamodb", _) => {
+                assert!(said.err.contains("(ConditionalCheckFailedException)"), "{said:?}");
+                false
+            }
+            (_, status) => {
+                assert!(status == 1 && said.err.starts_with("refused: "), "{said:?}");
+                false
+            }
+        }
+    }
+
+    fn value(&self, resource: &str) -> String {
+        if self.system == "dynamodb" {
+            let key = format!("{{\"resource\": {{\"S\": \"{resource}\"}}}}");
+            let words = ["dynamodb", "get-item", "--table-name", "fenced", "--key", &key];
+            let said = Said::by(&mut self.server.aws(&words));
+            return said.json()["Item"]["value"]["S"].as_str().unwrap().replace('-', " ");
+        }
+        let file = self.server.folder().join("value");
+        let words = ["s3api", "get-object", "--bucket", "presses", "--key", resource, file.to_str().unwrap()];
+        let said = Said::by(&mut self.server.aws(&words));
+        assert_eq!(said.status, 0, "{said:?}");
+        // Below the line with the stamp.
+        std::fs::read_to_string(file).unwrap().split_once('\n').unwrap().1.to_owned()
+    }
+}
+
+/// A store of its own for each policy: the stamps of one mean nothing under the other.
+fn aws_runs_its_guard(system: &'static str, prepare: fn(&Server)) {
+    for policy in ["at-least", "greater"] {
+        let server = Server::moto();
+        prepare(&server);
+        let at = Aws { server: &server, system, guard: printed(system, policy, server.folder()) };
+        if policy == "greater" {
+            greater(&at);
+        } else {
+            at_least(&at);
+            highest(&at, true);
+        }
+    }
+}
+
+#[test]
+fn dynamodb_runs_its_guard() {
+    aws_runs_its_guard("dynamodb", |server| server.dynamodb_table("fenced", "resource"));
+}
+
+fn bucket(server: &Server) {
+    let location = "LocationConstraint=eu-central-1";
+    let words = ["s3api", "create-bucket", "--bucket", "presses", "--create-bucket-configuration", location];
+    let said = Said::by(&mut server.aws(&words));
+    assert_eq!(said.status, 0, "{said:?}");
+}
+
+#[test]
+fn s3_runs_its_guard() {
+    aws_runs_its_guard("s3", bucket);
+}
+
+/// The guard reads, compares and writes over what it has read. What comes in between is a command of the test's: `aws` in
+/// front of the path, which lets a higher stamp write just before the guard does.
+#[test]
+fn s3_refuses_what_was_overtaken_between_reading_and_writing() {
+    let server = Server::moto();
+    bucket(&server);
+    let at = Aws { server: &server, system: "s3", guard: printed("s3", "at-least", server.folder()) };
+    assert!(at.takes("press-7", write(0, "33", "press-a", 1, "up")));
+
+    let folder = tempfile::tempdir().unwrap();
+    let programs = xtask::setup::python_program("").unwrap();
+    let body = folder.path().join("body");
+    std::fs::write(&body, "overtaken").unwrap();
+    let overtake = format!(
+        "#!/bin/sh\nPATH={0}:$PATH\ncase $* in *put-object*) TOKEN=35 HOLDER=press-c SEQ=1 BODY={1} sh {2} >&2 ;; esac\n\
+         exec {0}/aws \"$@\"\n",
+        programs.display(),
+        body.display(),
+        at.guard.display()
+    );
+    let aws = folder.path().join("aws");
+    std::fs::write(&aws, overtake).unwrap();
+    std::fs::set_permissions(&aws, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let mut shell = Command::new("sh");
+    server.for_aws(&mut shell).arg(&at.guard).env("BUCKET", "presses").env("RESOURCE", "press-7").env("EPOCH", "0");
+    shell.env("TOKEN", "34").env("HOLDER", "press-b").env("SEQ", "1").env("BODY", &body);
+    shell.env("PATH", format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap()));
+    let said = Said::by(&mut shell);
+    assert_eq!(said.status, 3, "not known, begin again at the reading: {said:?}");
+    assert!(said.err.contains("(PreconditionFailed)"), "{said:?}");
+    assert_eq!(at.value("press-7"), "overtaken", "the higher stamp's content, and a lower one's has not come over it");
+    assert!(!at.takes("press-7", write(0, "34", "press-b", 1, "late")), "and the second reading finds it");
+}
+
+/// Those that are shell scripts: a shell finds nothing wrong with them. For GCS nothing can be had here that would run it.
 #[test]
 fn the_others_are_at_least_scripts() {
     let folder = tempfile::tempdir().unwrap();

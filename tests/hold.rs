@@ -2,8 +2,16 @@
 
 #[path = "hold/cluster.rs"]
 mod cluster;
+#[path = "hold/dynamodb.rs"]
+mod dynamodb;
+#[path = "hold/redlock.rs"]
+mod redlock;
+#[path = "hold/tls.rs"]
+mod tls;
 #[path = "hold/worker.rs"]
 mod worker;
+#[path = "hold/zookeeper.rs"]
+mod zookeeper;
 
 use fencegate_tests::{EmulatedGate, Said, Server, fencegate};
 use std::fs;
@@ -13,28 +21,28 @@ use std::path::Path;
 use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use worker::{Held, PATIENCE, appears, etcd_url, hold, is_silent, last, marks, now, postgres_url, signal};
+use worker::{Begin, Held, PATIENCE, appears, at, etcd_url, hold, is_silent, last, marks, now, postgres_url, signal};
 
 const TTL: u64 = 3_000_000;
 
 /// What every coordinator is to do: hand out tokens that go up, keep others out, and have nothing left afterwards.
-fn hands_out_one_lease_at_a_time(coordinator: &str, flags: &[&str]) {
+fn hands_out_one_lease_at_a_time(run: Begin) {
     let folder = tempfile::tempdir().unwrap();
     let token = |said: Said| {
-        assert_eq!((said.status, said.err.as_str()), (0, ""), "{coordinator}");
+        assert_eq!((said.status, said.err.as_str()), (0, ""));
         said.out.trim().parse::<u64>().unwrap_or_else(|_| panic!("{said:?}"))
     };
-    let first = token(Held::begin(hold(coordinator, "a", flags, "echo $FENCEGATE_TOKEN")).end());
+    let first = token(run("a", &[], "echo $FENCEGATE_TOKEN").end());
 
     // It outlives its TTL by being renewed, and keeps the others out for as long.
     let script = format!("echo $FENCEGATE_TOKEN; echo up > {0}/up; sleep 4", folder.path().display());
-    let second = Held::begin(hold(coordinator, "a", flags, &script));
+    let second = run("a", &[], &script);
     appears(&folder.path().join("up"));
-    let refused = Held::begin(hold(coordinator, "b", &[flags, &["--wait", "0s"]].concat(), "echo no")).end();
+    let refused = run("b", &["--wait", "0s"], "echo no").end();
     assert_eq!((refused.status, refused.out.as_str()), (121, ""), "{refused:?}");
     assert!(refused.err.contains("the lease was not acquired: another holds the lock"), "{refused:?}");
     let begun = Instant::now();
-    let third = Held::begin(hold(coordinator, "b", flags, "echo $FENCEGATE_TOKEN"));
+    let third = run("b", &[], "echo $FENCEGATE_TOKEN");
     let (second, third) = (token(second.end()), token(third.end()));
     assert!(first < second && second < third, "{first} {second} {third}");
     assert!(begun.elapsed() > Duration::from_secs(3), "it was held for longer than one TTL");
@@ -44,7 +52,7 @@ fn hands_out_one_lease_at_a_time(coordinator: &str, flags: &[&str]) {
 fn etcd_hands_out_one_lease_at_a_time_and_keeps_the_operators_epoch() {
     let server = Server::etcd();
     let url = etcd_url(&server);
-    hands_out_one_lease_at_a_time(&url, &[]);
+    hands_out_one_lease_at_a_time(&at(&url));
     assert_eq!(Said::by(&mut server.etcdctl(&["get", "--prefix", ""])).out, "", "nothing is left");
     assert_eq!(Said::by(&mut server.etcdctl(&["lease", "list"])).out.trim(), "found 0 leases");
 
@@ -60,7 +68,7 @@ fn etcd_hands_out_one_lease_at_a_time_and_keeps_the_operators_epoch() {
 #[test]
 fn postgresql_hands_out_one_lease_at_a_time() {
     let server = Server::postgres();
-    hands_out_one_lease_at_a_time(&postgres_url(&server), &[]);
+    hands_out_one_lease_at_a_time(&at(&postgres_url(&server)));
     let said = Said::by(&mut server.psql(&["-c", "SELECT count(*) FROM fencegate_lease WHERE ends > now()"]));
     assert_eq!(said.out, "0\n", "nothing is left: {said:?}");
     let said =
@@ -77,7 +85,7 @@ fn postgresql_hands_out_one_lease_at_a_time() {
 fn redis_hands_out_one_lease_at_a_time_for_what_that_is_worth() {
     let server = Server::redis();
     let url = format!("redis://127.0.0.1:{}", server.port);
-    hands_out_one_lease_at_a_time(&url, &[]);
+    hands_out_one_lease_at_a_time(&at(&url));
     // A primary is lost before its replica has heard of the lock, as everybody knows: two holders, and the token begins anew.
     let folder = tempfile::tempdir().unwrap();
     let up = folder.path().join("up");
@@ -92,16 +100,16 @@ fn redis_hands_out_one_lease_at_a_time_for_what_that_is_worth() {
 }
 
 /// A is frozen past its TTL, whole as it is; B takes over; A is let go on, and its late commands come.
-fn story(coordinator: &str, gate: &EmulatedGate, channel: &str, rows: &Server) {
+fn story(run: Begin, gate: &EmulatedGate, channel: &str, rows: &Server) {
     let folder = tempfile::tempdir().unwrap();
-    let at = |name: &str| folder.path().join(name);
+    let file = |name: &str| folder.path().join(name);
     let program = fencegate().get_program().to_string_lossy().into_owned();
     let key = gate.key_file();
     let (key, at_gate) = (key.to_str().unwrap(), gate.port.as_str());
     let protect = ["--gate", at_gate, "--key-file", key, "--channel", channel];
 
     // A command at the gate and a write into a guarded row, both under the lease.
-    let guard = at("guard.sql");
+    let guard = file("guard.sql");
     let printed = Said::by(fencegate().args(["guard", "postgres"]));
     fs::write(&guard, printed.out).unwrap();
     let act = |value: u8| {
@@ -122,20 +130,20 @@ fn story(coordinator: &str, gate: &EmulatedGate, channel: &str, rows: &Server) {
         act(0),
         f = folder.path().display()
     );
-    let a = Held::begin(hold(coordinator, "a#1", &protect, &script));
-    let worker = appears(&at("pid"));
+    let a = run("a#1", &protect, &script);
+    let worker = appears(&file("pid"));
     a.signal_all("STOP");
 
-    let b = Held::begin(hold(coordinator, "b#1", &protect, &act(1))).end();
+    let b = run("b#1", &protect, &act(1)).end();
     assert_eq!(b.status, 0, "{b:?}");
     assert!(b.out.contains("\"done\":true") && b.out.contains("UPDATE 1\n"), "{b:?}");
 
     // The worker alone goes on first: nobody has looked at a clock when its commands leave.
     signal("CONT", &worker);
-    fs::write(at("go"), "\n").unwrap();
+    fs::write(file("go"), "\n").unwrap();
     let begun = Instant::now();
     let late = loop {
-        let late = fs::read_to_string(at("late")).unwrap_or_default();
+        let late = fs::read_to_string(file("late")).unwrap_or_default();
         if late.ends_with("end\n") {
             break late;
         }
@@ -157,8 +165,8 @@ fn story(coordinator: &str, gate: &EmulatedGate, channel: &str, rows: &Server) {
 #[test]
 fn a_late_command_meets_the_fence_whoever_keeps_the_lease() {
     let (gate, rows) = (EmulatedGate::new(), Server::postgres());
-    story(&etcd_url(&Server::etcd()), &gate, "0", &rows);
-    story(&postgres_url(&rows), &gate, "1", &rows);
+    story(&at(&etcd_url(&Server::etcd())), &gate, "0", &rows);
+    story(&at(&postgres_url(&rows)), &gate, "1", &rows);
 
     // Redis does not get to protect a gate, unless somebody says that it protects nothing.
     let (redis, key) = (Server::redis(), gate.key_file());
@@ -331,8 +339,19 @@ fn what_is_wrong_is_one_sentence_and_nothing_is_held() {
     let yes: &[&str] = &["--", "true"];
     for (coordinator, ttl, more, status, words) in [
         ("etcd://127.0.0.1:1", "1s", yes, 3, "no answer from the coordinator: etcd: "),
+        ("zookeeper://127.0.0.1:1", "1s", yes, 3, "no answer from the coordinator: ZooKeeper: "),
+        ("zookeeper://a:b@127.0.0.1", "1s", yes, 2, "coordinator: after zookeeper:// come host:port"),
         ("redis://127.0.0.1:1", "1s", yes, 3, "no answer from the coordinator: Redis: "),
         ("postgres://127.0.0.1:1/x?user=x", "1s", yes, 3, "no answer from the coordinator: PostgreSQL: "),
+        (
+            "redlock://127.0.0.1:1,127.0.0.1:2,127.0.0.1:3",
+            "1s",
+            yes,
+            3,
+            "Redlock: 0 of 3 servers answered; no answer: Redis",
+        ),
+        ("redlock://127.0.0.1:1,127.0.0.1:1", "1s", yes, 2, "coordinator: Redlock: a server is named twice"),
+        ("redlock://", "1s", yes, 2, "coordinator: after redlock:// come host:port"),
         ("paper://desk", "1s", yes, 2, "coordinator: `paper://desk`: one of etcd://"),
         ("etcd://", "1s", yes, 2, "coordinator: after etcd:// come host:port"),
         (&url, "1500ms", yes, 2, "ttl_us: etcd takes whole seconds"),

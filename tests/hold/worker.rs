@@ -28,8 +28,29 @@ pub(super) fn hold_for(ttl: &str, coordinator: &str, holder: &str, flags: &[&str
     command
 }
 
+/// `fencegate hold` for a lock whose name has in it what means something to somebody.
+pub(super) fn odd(coordinator: &str) -> Command {
+    let mut command = fencegate();
+    command.args(["hold", "--coordinator", coordinator, "--lock", "ü 'x' \"y\" $z/..; --", "--ttl", "3s"]);
+    command.args(["--drift", "1ppm", "--", "true"]);
+    command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// How to begin a `hold` at some coordinator: for a holder, with flags, around a script.
+pub(super) type Begin<'a> = &'a dyn Fn(&str, &[&str], &str) -> Held;
+
+/// At the coordinator with this address.
+pub(super) fn at(coordinator: &str) -> impl Fn(&str, &[&str], &str) -> Held {
+    move |holder, flags, script| Held::begin(hold(coordinator, holder, flags, script))
+}
+
 pub(super) fn etcd_url(server: &Server) -> String {
     format!("etcd://{}:{}", server.host, server.port)
+}
+
+pub(super) fn zookeeper_url(server: &Server) -> String {
+    format!("zookeeper://127.0.0.1:{}", server.port)
 }
 
 pub(super) fn postgres_url(server: &Server) -> String {

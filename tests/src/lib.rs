@@ -1,12 +1,14 @@
 //! The harness of what crosses rooms: the shared cases, the command, and a gate in its emulator as a user starts it.
 #![forbid(unsafe_code)]
 
+mod authority;
 mod board;
 mod host;
 mod network;
 mod random;
 mod server;
 
+pub use authority::Authority;
 use board::Debugger;
 pub use board::{Contact, Monitor};
 pub use host::{Host, drive};
@@ -65,7 +67,7 @@ fn program(package: &str, name: &str, features: &str) -> PathBuf {
 /// The command `fencegate`, with everything that it can have.
 pub fn fencegate() -> Command {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    Command::new(PROGRAM.get_or_init(|| program("fencegate-host", "fencegate", "etcd")))
+    Command::new(PROGRAM.get_or_init(|| program("fencegate-host", "fencegate", "dynamodb,etcd,zookeeper")))
 }
 
 /// `cargo xtask`, without cargo.

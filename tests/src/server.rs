@@ -1,9 +1,14 @@
 //! Lock services and stores as Debian packs them: started on 127.0.0.1, on a port and in a folder of their own, and killed
 //! when they are dropped.
 
+mod aws;
+mod zookeeper;
+
+use crate::Authority;
 use crate::network::Network;
 use std::fs::{self, File};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
@@ -11,6 +16,8 @@ use std::time::{Duration, Instant};
 
 /// How long a server may take until it answers, on a machine that does much else.
 const READY: Duration = Duration::from_mins(1);
+
+const POSTGRES_PASSWORD: &str = "only-in-a-file";
 
 /// A running server. Dropping it kills it.
 #[derive(Debug)]
@@ -47,12 +54,12 @@ pub(crate) fn is_root() -> bool {
 }
 
 impl Server {
-    fn start(command: Command, port: u16, folder: tempfile::TempDir, user: Option<&'static str>) -> Self {
+    fn start(command: &mut Command, port: u16, folder: tempfile::TempDir, user: Option<&'static str>) -> Self {
         Self::start_at(command, "127.0.0.1", port, folder, user)
     }
 
     fn start_at(
-        mut command: Command,
+        command: &mut Command,
         host: &str,
         port: u16,
         folder: tempfile::TempDir,
@@ -76,10 +83,28 @@ impl Server {
     /// # Panics
     /// Where it does not start.
     pub fn redis() -> Self {
-        let (port, folder) = (free_port(), tempfile::tempdir().unwrap());
+        let port = free_port();
+        Self::redis_with(port, &["--port", &port.to_string()])
+    }
+
+    fn redis_with(port: u16, words: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
         let mut command = kept(None, "redis-server");
-        command.args(["--bind", "127.0.0.1", "--port", &port.to_string(), "--save", "", "--appendonly", "no"]);
-        Self::start(command, port, folder, None)
+        command.args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]).args(words);
+        Self::start(&mut command, port, folder, None)
+    }
+
+    /// The same, in TLS alone, with the password `secret`.
+    ///
+    /// # Panics
+    /// Where it does not start.
+    pub fn redis_in_tls(authority: &Authority) -> Self {
+        let port = free_port();
+        let (certificate, key, ca) = (authority.certificate(), authority.key(), authority.ca());
+        let [certificate, key, ca] = [&certificate, &key, &ca].map(|file| file.to_str().unwrap());
+        let tls = ["--tls-cert-file", certificate, "--tls-key-file", key, "--tls-ca-cert-file", ca];
+        let port_words = ["--port", "0", "--tls-port", &port.to_string(), "--tls-auth-clients", "no"];
+        Self::redis_with(port, &[&port_words[..], &tls, &["--requirepass", "secret"]].concat())
     }
 
     /// One member of etcd, a cluster of its own.
@@ -144,7 +169,31 @@ impl Server {
         command.args(["--listen-client-urls", &client, "--advertise-client-urls", &client]);
         command.args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer]);
         command.args(["--initial-cluster", cluster, "--unsafe-no-fsync"]);
-        Self::start_at(command, host, *port, folder, None)
+        Self::start_at(&mut command, host, *port, folder, None)
+    }
+
+    /// One member of etcd, a cluster of its own, that speaks TLS alone.
+    ///
+    /// # Panics
+    /// Where it does not start.
+    pub fn etcd_in_tls(authority: &Authority) -> Self {
+        let (port, folder) = (free_port(), tempfile::tempdir().unwrap());
+        let (client, peer) = (format!("https://127.0.0.1:{port}"), format!("http://127.0.0.1:{}", free_port()));
+        let mut command = kept(None, "etcd");
+        command.args(["--name", "m0", "--data-dir"]).arg(folder.path().join("data")).arg("--unsafe-no-fsync");
+        command.args(["--listen-client-urls", &client, "--advertise-client-urls", &client]);
+        command.args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer]);
+        command.args(["--initial-cluster", &format!("m0={peer}"), "--cert-file"]).arg(authority.certificate());
+        let server = Self::start(command.arg("--key-file").arg(authority.key()), port, folder, None);
+        let mut health = Command::new("etcdctl");
+        health.env("ETCDCTL_API", "3").env("ETCDCTL_CACERT", authority.ca()).env("ETCDCTL_ENDPOINTS", client);
+        health.args(["endpoint", "health"]);
+        let begun = Instant::now();
+        while !health.output().unwrap().status.success() {
+            assert!(begun.elapsed() < READY, "no leader: {}", server.said());
+            sleep(Duration::from_millis(50));
+        }
+        server
     }
 
     /// Takes a cluster of one back to an earlier snapshot of it, revisions and all.
@@ -195,6 +244,18 @@ impl Server {
     /// # Panics
     /// Where it does not start.
     pub fn postgres() -> Self {
+        Self::postgres_with(None)
+    }
+
+    /// The same, which lets nobody in without TLS and the password `only-in-a-file`.
+    ///
+    /// # Panics
+    /// Where it does not start.
+    pub fn postgres_in_tls(authority: &Authority) -> Self {
+        Self::postgres_with(Some(authority))
+    }
+
+    fn postgres_with(tls: Option<&Authority>) -> Self {
         let (port, folder) = (free_port(), tempfile::tempdir().unwrap());
         // It refuses to run as root; its package brings a user.
         let user = is_root().then_some("postgres");
@@ -204,13 +265,31 @@ impl Server {
         let programs = Self::postgres_programs();
         let data = folder.path().join("data");
         let mut init = kept(user, programs.join("initdb"));
-        init.arg("--pgdata").arg(&data).args(["--username", "tester", "--auth", "trust", "--no-sync"]);
+        let password = folder.path().join("password");
+        fs::write(&password, POSTGRES_PASSWORD).unwrap();
+        init.arg("--pgdata")
+            .arg(&data)
+            .args(["--username", "tester", "--auth", "trust", "--no-sync", "--pwfile"])
+            .arg(password);
         init.args(["--encoding", "UTF8", "--locale", "C.UTF-8"]).current_dir(folder.path());
         let made = init.output().unwrap();
         assert!(made.status.success(), "{init:?}: {made:?}");
         let mut command = kept(user, programs.join("postgres"));
         command.arg("-D").arg(&data).args(["-p", &port.to_string(), "-h", "127.0.0.1", "-k", "", "-F"]);
-        let server = Self::start(command, port, folder, user);
+        if let Some(authority) = tls {
+            let own = |from: PathBuf, name: &str| {
+                let file = data.join(name);
+                fs::copy(from, &file).unwrap();
+                fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();
+                let user = user.unwrap_or("0");
+                assert!(user == "0" || Command::new("chown").arg(user).arg(&file).status().unwrap().success());
+            };
+            own(authority.certificate(), "server.crt");
+            own(authority.key(), "server.key");
+            fs::write(data.join("pg_hba.conf"), "hostssl all all 127.0.0.1/32 scram-sha-256\n").unwrap();
+            command.args(["-c", "ssl=on"]);
+        }
+        let server = Self::start(&mut command, port, folder, user);
         let begun = Instant::now();
         while !server.psql(&["-c", "SELECT 1"]).output().unwrap().status.success() {
             assert!(begun.elapsed() < READY, "{}", server.said());
@@ -238,7 +317,7 @@ impl Server {
         command.args(["--no-defaults", &data, "--bind-address=127.0.0.1", &format!("--port={port}")]);
         command.arg(format!("--socket={}", folder.path().join("socket").display()));
         command.args(["--innodb-flush-log-at-trx-commit=0", "--innodb-buffer-pool-size=32M", "--skip-name-resolve"]);
-        let server = Self::start(command, port, folder, user);
+        let server = Self::start(&mut command, port, folder, user);
         let begun = Instant::now();
         while !server.mariadb_client(&["-e", "CREATE DATABASE IF NOT EXISTS test"]).output().unwrap().status.success() {
             assert!(begun.elapsed() < READY, "{}", server.said());
@@ -270,6 +349,7 @@ impl Server {
         let mut command = Command::new("psql");
         command.args(["-X", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-h", "127.0.0.1", "-p", &self.port.to_string()]);
         command.args(["-U", "tester", "-d", "postgres"]).args(words).stdin(Stdio::null());
+        command.env("PGPASSWORD", POSTGRES_PASSWORD);
         command
     }
 

@@ -47,6 +47,11 @@ pub enum Need {
     },
     /// A program of crates.io in exactly this version, built into the target folder: it touches nobody's own.
     Program(&'static str, &'static str),
+    /// Programs of Python packages, in the versions of a lock file, in a folder of their own below the target folder.
+    PythonPackages {
+        /// The lock file, from the repository's root.
+        lock: &'static str,
+    },
     /// Node.js with npm. It is only looked for: which one to install is not ours to choose.
     Node,
     /// The npm packages of a folder, as its lock file has them.
@@ -96,10 +101,14 @@ pub const SERVERS: &[Need] = &[
     Need::AptPackage { package: "etcd-server", probe: "etcd" },
     Need::AptPackage { package: "etcd-client", probe: "etcdctl" },
     Need::AptPackage { package: "iproute2", probe: "ip" },
+    Need::AptPackage { package: "default-jre-headless", probe: "java" },
+    Need::AptFile { package: "libzookeeper-java", probe: "/usr/share/java/zookeeper.jar" },
+    Need::AptPackage { package: "openssl", probe: "openssl" },
     Need::AptPackage { package: "mariadb-server", probe: "mariadb-install-db" },
     Need::AptPackage { package: "postgresql", probe: "pg_ctlcluster" },
     Need::AptPackage { package: "redis-server", probe: "redis-server" },
     Need::AptPackage { package: "sqlite3", probe: "sqlite3" },
+    Need::PythonPackages { lock: "tests/moto.txt" },
 ];
 
 /// To build the modules for JavaScript, and the page around them, with a board and its emulator in it.
@@ -145,6 +154,7 @@ pub fn ensure(needs: &[Need]) -> Result<()> {
     let packages = missing(needs, |need| match need {
         Need::AptPackage { package, probe } if find_program(probe).is_none() => Some(package),
         Need::AptFile { package, probe } if !Path::new(probe).exists() => Some(package),
+        Need::PythonPackages { .. } if !has_venv() => Some("python3-venv"),
         _ => None,
     });
     if !packages.is_empty() {
@@ -178,6 +188,7 @@ pub fn ensure(needs: &[Need]) -> Result<()> {
         match need {
             Need::Toolchain { name, component, probe } => toolchain(name, component, probe)?,
             Need::Program(package, version) => build_program(package, version)?,
+            Need::PythonPackages { lock } => python_packages(lock)?,
             _ => {}
         }
     }
@@ -250,6 +261,45 @@ fn build_program(package: &'static str, version: &'static str) -> Result<()> {
     Step::new(format!("building {package} {version}"), cargo)
         .advice(format!("see that the network can be reached, then try again: {package} comes from crates.io"))
         .run()
+}
+
+/// Where a program of [`Need::PythonPackages`] is.
+pub fn python_program(name: &str) -> Result<PathBuf> {
+    Ok(python_dir()?.join("bin").join(name))
+}
+
+fn python_dir() -> Result<PathBuf> {
+    Ok(workspace::target_dir(root())?.join("tools/python"))
+}
+
+/// Whether Python is there with what makes folders of packages, which Debian packs apart.
+fn has_venv() -> bool {
+    Command::new("python3").args(["-c", "import ensurepip, venv"]).output().is_ok_and(|output| output.status.success())
+}
+
+/// Installs Python packages, unless those of this very lock file are there.
+fn python_packages(lock: &'static str) -> Result<()> {
+    let Ok(wanted) = fs::read(root().join(lock)) else {
+        bail!("{lock} cannot be read: restore it with `git checkout {lock}`");
+    };
+    let dir = python_dir()?;
+    let stamp = dir.join("fencegate-lock"); // written last, as npm's
+    if fs::read(&stamp).is_ok_and(|installed| installed == wanted) {
+        return Ok(());
+    }
+    let mut venv = Command::new("python3");
+    venv.args(["-m", "venv", "--clear"]).arg(&dir).current_dir(root());
+    let advice = "see that `python3 -m venv` works, which Debian packs as python3-venv";
+    Step::new("making a folder for Python packages", venv).advice(advice).run()?;
+    let mut pip = Command::new(dir.join("bin/python"));
+    pip.args(["-m", "pip", "install", "--no-deps", "--requirement", lock]).current_dir(root());
+    Step::new(format!("installing the Python packages of {lock}"), pip)
+        .advice("see that the network can be reached, then try again: they come from PyPI")
+        .run()?;
+    if let Err(error) = fs::write(&stamp, &wanted) {
+        bail!("{} cannot be written ({error}): make it writable", stamp.display());
+    }
+    Ok(())
 }
 
 fn rustup(what: &str, names: &[&str]) -> Result<()> {

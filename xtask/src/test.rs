@@ -54,6 +54,8 @@ fn test(root: &Path, ledger: &mut Ledger) -> Result<()> {
         ("tests of xtask", &["--package", "xtask", "--features", "web"]),
         // With what they print: seeds, and the sizes of the spaces that were searched.
         ("tests of the other rooms", &host),
+        // Those of coordinators that are not there by default.
+        ("tests of coordinators", &["--package", "fencegate-host", "--all-features", "--lib", "coordinator"]),
         ("tests across rooms", &["--package", "fencegate-tests", "--", "--show-output"]),
     ] {
         let mut cargo = workspace::cargo(root);

@@ -40,9 +40,17 @@ pub fn commit(root: &Path) -> String {
 }
 
 /// The cargo that runs this, to be run in `dir`. A relative `CARGO_TARGET_DIR` means the same folder there.
+///
+/// What the cargo that runs this tells this program of its own package is kept from it: a build script may ask for these
+/// names (ring's does), and what hangs on it would be built anew whenever another package's program calls cargo.
 pub fn cargo(dir: &Path) -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(dir);
+    for (name, _) in env::vars_os() {
+        if name.to_str().is_some_and(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")) {
+            command.env_remove(name);
+        }
+    }
     if let Some(target) = env::var_os("CARGO_TARGET_DIR").and_then(|dir| path::absolute(dir).ok()) {
         command.env("CARGO_TARGET_DIR", target);
     }

@@ -9,7 +9,7 @@
 use etcd_client::Client;
 use fencegate::{Drift, Duration, Epoch, HolderId, Plan, Stamp, Token};
 use fencegate_host::coordinator::etcd::Etcd;
-use fencegate_host::coordinator::{Acquired, Call, Coordinator, Grant, Renewed};
+use fencegate_host::coordinator::{Access, Acquired, Call, Coordinator, Grant, Renewed};
 use fencegate_host::runner::{Lease, Runner};
 use std::fs;
 use std::sync::Arc;
@@ -114,7 +114,9 @@ async fn etcd(address: &str) {
         let mut ours = Vec::new();
         let mut theirs = Vec::new();
         for n in 0..at_once {
-            let lock = Etcd::new(&[address], None, &format!("bench/{at_once}/{n}"), holder(n)).await.expect("etcd");
+            let lock = Etcd::new(&[address], None, &Access::default(), &format!("bench/{at_once}/{n}"), holder(n))
+                .await
+                .expect("etcd");
             let Acquired::Granted(grant) = lock.acquire(Duration::from_secs(60)).await.expect("a lease") else {
                 panic!("held");
             };

@@ -4,6 +4,11 @@
 //! gives the lock to nobody else until the TTL has passed since it took an acquire or a renewal. All timing is the runner's,
 //! from when it sent the request; nothing that a service says of its own timers lengthens a window.
 
+mod access;
+#[cfg(any(feature = "dynamodb", feature = "etcd", feature = "postgres", feature = "redis", feature = "zookeeper"))]
+mod asked;
+#[cfg(feature = "dynamodb")]
+pub mod dynamodb;
 #[cfg(feature = "etcd")]
 pub mod etcd;
 pub mod gate;
@@ -11,12 +16,13 @@ pub mod gate;
 pub mod postgres;
 #[cfg(feature = "redis")]
 pub mod redis;
+#[cfg(feature = "zookeeper")]
+pub mod zookeeper;
 
+pub use access::Access;
 use fencegate::{Duration, Epoch, Stamp, Token};
 use std::fmt;
 use std::pin::Pin;
-#[cfg(any(feature = "etcd", feature = "postgres", feature = "redis"))]
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// A call that is under way. Dropping it gives it up; whether the service did what was asked is then not known.
 pub type Call<'a, T> = Pin<Box<dyn Future<Output = Result<T, CoordinatorError>> + Send + 'a>>;
@@ -103,48 +109,6 @@ pub trait Coordinator: Send + Sync {
     /// An answer is overdue, or was an error: the next call should use another connection, and another server if there is
     /// one.
     fn suspect(&self) {}
-}
-
-/// What a coordinator has asked for itself. A lock that turns out to be this very holder's is the trace of an acquire whose
-/// answer was lost, and is undone; but not while that answer may still come, nor after it has come.
-#[cfg(any(feature = "etcd", feature = "postgres", feature = "redis"))]
-#[derive(Debug, Default)]
-pub(crate) struct Asked {
-    under_way: AtomicUsize,
-    /// The last token that was handed out, 0 before the first.
-    granted: AtomicU64,
-}
-
-/// One acquire under way.
-#[cfg(any(feature = "etcd", feature = "postgres", feature = "redis"))]
-pub(crate) struct Asking<'a>(&'a Asked);
-
-#[cfg(any(feature = "etcd", feature = "postgres", feature = "redis"))]
-impl Asked {
-    pub(crate) fn begin(&self) -> Asking<'_> {
-        self.under_way.fetch_add(1, Ordering::Relaxed);
-        Asking(self)
-    }
-}
-
-#[cfg(any(feature = "etcd", feature = "postgres", feature = "redis"))]
-impl Asking<'_> {
-    /// Whether a lock of ours with this token is one that nobody will ever hear of.
-    pub(crate) fn may_undo(&self, token: u64) -> bool {
-        self.0.under_way.load(Ordering::Relaxed) == 1 && self.0.granted.load(Ordering::Relaxed) != token
-    }
-
-    /// Hands out a token.
-    pub(crate) fn grant(&self, token: Token) {
-        self.0.granted.store(token.get(), Ordering::Relaxed);
-    }
-}
-
-#[cfg(any(feature = "etcd", feature = "postgres", feature = "redis"))]
-impl Drop for Asking<'_> {
-    fn drop(&mut self) {
-        self.0.under_way.fetch_sub(1, Ordering::Relaxed);
-    }
 }
 
 /// Something that a fence protects: a gate, a table. The runner raises its fence before any work begins.

@@ -26,7 +26,7 @@ pub(super) fn measure(root: &Path) -> Result<String> {
         // As a server would be compiled: what ships of ours is compiled for size.
         cargo.args(["--config", "profile.bench.opt-level=3", "--config", "profile.bench.lto=false"]);
         cargo.arg("--").args(words);
-        Step::new(&format!("leases {}", words.join(" ")), cargo).output()
+        Step::new(format!("leases {}", words.join(" ")), cargo).output()
     };
     let mut held = Vec::new();
     for leases in LEASES {
@@ -75,10 +75,10 @@ fn starts(root: &Path, etcd: &Etcd) -> Result<Vec<[String; 2]>> {
     for _ in 0..STARTS {
         let mut alone = Command::new(COMMAND[0]);
         alone.args(&COMMAND[1..]);
-        let (mut locked, mut held) = (etcdctl(), hold());
+        let (mut locked, mut leased) = (etcdctl(), hold());
         locked.args(COMMAND);
-        held.args(COMMAND);
-        for (took, mut command) in took.iter_mut().zip([alone, locked, held]) {
+        leased.args(COMMAND);
+        for (took, mut command) in took.iter_mut().zip([alone, locked, leased]) {
             took.push(start(&mut command)?);
         }
     }
@@ -125,7 +125,7 @@ impl Etcd {
         let etcd = Self { child, address, _folder: folder };
         let begun = Instant::now();
         while TcpStream::connect(&etcd.address).is_err() {
-            ensure!(begun.elapsed() < Duration::from_secs(60), "etcd opens no port");
+            ensure!(begun.elapsed() < Duration::from_mins(1), "etcd opens no port");
             sleep(Duration::from_millis(50));
         }
         Ok(etcd)

@@ -3,7 +3,7 @@
 mod clock;
 mod trips;
 
-use super::hold::{Protected, Service};
+use super::hold::{Protected, Secrets, Service};
 use super::output::{self, Failure, Outcome, Table, shown_drift, spends};
 use super::plan;
 use super::units::{self, DRIFT, DURATION};
@@ -30,6 +30,8 @@ pub(crate) struct Args {
     /// The lock service, as `hold` takes it
     #[arg(long, value_name = "URL")]
     coordinator: Option<String>,
+    #[command(flatten)]
+    secrets: Secrets,
     /// A gate
     #[arg(long, value_name = "PORT")]
     gate: Option<Port>,
@@ -85,13 +87,14 @@ impl Args {
             return Err(Failure::input("coordinator: a gate is measured with --gate"));
         }
         let step = service.as_ref().map_or(Duration::from_micros(1), Service::step);
+        let (allowed, fixed) = service.as_ref().map_or((Drift::ZERO, Duration::ZERO), Service::allowance);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .map_err(|error| Failure::new(3, format_args!("no connection: {error}")))?;
         let measured = runtime.block_on(async {
             let coordinator = match service {
-                Some(service) => Some(trips::coordinator(service, self.samples).await?),
+                Some(service) => Some(trips::coordinator(service, self.secrets.read()?, self.samples).await?),
                 None => None,
             };
             let id = trips::id()?;
@@ -107,9 +110,10 @@ impl Args {
 
         let clock = Clock::look(self.look);
         // A command to a gate may take two: one for the challenge.
-        let work = self.work.checked_add(twice(gate.as_ref())).and_then(|work| work.checked_add(twice(gate.as_ref())));
+        let trip = twice(gate.as_ref());
+        let work = [trip, trip, fixed].into_iter().try_fold(self.work, Duration::checked_add);
         let size = SizeInput {
-            drift: clock.drift + self.drift,
+            drift: (clock.drift + self.drift).max(allowed),
             rtt: twice(coordinator.as_ref()),
             attempts: 3,
             work: work.ok_or_else(|| Failure::input("work_us: `--work`: too long"))?,

@@ -27,7 +27,7 @@ use std::path::PathBuf;
 use supervise::{Command, Supervisor};
 use tokio_util::sync::CancellationToken;
 
-pub(super) use coordinate::{Protected, Service};
+pub(super) use coordinate::{Protected, Secrets, Service};
 pub(crate) use exec::Args as ExecArgs;
 pub(crate) use watch::Args as WatchArgs;
 
@@ -38,9 +38,15 @@ const LOST: u8 = 122;
 
 const HELP: &str = "Coordinators:
   etcd://HOST:PORT[,HOST:PORT]            a lease and a key; the token is its create revision. TTLs are whole seconds
-  postgres://USER:PASSWORD@HOST:PORT/DB   a row of fencegate_lease, on the database's clock; the token is from a sequence
+  zookeeper://HOST:PORT[,HOST:PORT]       a node; the token is the transaction that made it. Needs a session of twice the TTL
+  postgres://USER@HOST:PORT/DB            a row of fencegate_lease, on the database's clock; the token is from a sequence
+  dynamodb://REGION/TABLE                 an item; the token counts in it. Who waits, waits a whole TTL from its first look
   redis://HOST:PORT/0                     for efficiency only: a fail-over gives the lock to two, and the token goes back
+  redlock://HOST:PORT,HOST:PORT,HOST:PORT the same at a majority of them; at least 1 % of the TTL and 2 ms go off the window
   gate:tcp://HOST:PORT, gate:/dev/ttyACM0 a gate's channel that is its own authority (--lock is its number, --key-file)
+
+In TLS: etcds://, rediss://, redlocks://, and postgres:// with ?sslmode=require or --ca-file; dynamodb:// always is. A password \
+belongs into a --password-file: an address is seen by every user of this machine.
 
 The command's environment: FENCEGATE_TOKEN, FENCEGATE_EPOCH, FENCEGATE_HOLDER, and FENCEGATE_DEADLINE, the end of the window \
 as it was when the command began, in microseconds of the boot-time clock (renewals move it later; `gate drive --deadline ${FENCEGATE_DEADLINE}us` takes it). With --progress also \
@@ -66,6 +72,8 @@ pub(crate) struct Args {
     /// The lock service
     #[arg(long, value_name = "URL")]
     coordinator: String,
+    #[command(flatten)]
+    secrets: Secrets,
     /// The lock's name there
     #[arg(long, value_name = "NAME")]
     lock: String,
@@ -111,7 +119,7 @@ pub(crate) struct Args {
     /// The file with the key to speak to the gate with
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
-    /// The lock is there to save work and not to protect anything: what Redis is good for
+    /// The lock is there to save work and not to protect anything: what Redis and Redlock are good for
     #[arg(long)]
     efficiency: bool,
     /// Show the window running down, and each renewal, on standard error
@@ -125,15 +133,18 @@ pub(crate) struct Args {
 impl Args {
     pub(super) fn run(self) -> Result<Outcome, Failure> {
         let id = holder::instance(&self.holder)?;
-        let plan = self.plan()?;
-        let command = Command::find(&self.command)?;
         let service = Service::read(&self.coordinator, &self.lock)?;
+        let plan = self.plan(&service)?;
+        let command = Command::find(&self.command)?;
         let gates = Protected::read(self.gate.as_ref(), &self.channel, self.key_file.as_deref(), id)?;
-        if matches!(service, Service::Redis(_)) && !gates.is_empty() && !self.efficiency {
-            return Err(Failure::input(
-                "coordinator: redis keeps no durable order: a fail-over gives the lock to two holders and takes the token \
+        if let Some(name) = service.only_for_efficiency()
+            && !gates.is_empty()
+            && !self.efficiency
+        {
+            return Err(Failure::input(format_args!(
+                "coordinator: {name} keeps no durable order: a fail-over gives the lock to two holders and takes the token \
                  back, so it cannot protect a gate; use etcd or postgres, or say --efficiency if nothing is to be protected",
-            ));
+            )));
         }
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -144,10 +155,12 @@ impl Args {
         outcome
     }
 
-    fn plan(&self) -> Result<PlanInput, Failure> {
+    fn plan(&self, service: &Service) -> Result<PlanInput, Failure> {
         let mut plan = Plan::for_ttl(self.ttl).round_trip(self.rtt).attempts(self.attempts).work(self.kill_before);
-        plan.drift = self.drift.iter().fold(Drift::ZERO, |sum, clock| sum + *clock);
-        plan.clock_offset = self.clock_offset;
+        let (drift, fixed) = service.allowance();
+        plan.drift = self.drift.iter().fold(Drift::ZERO, |sum, clock| sum + *clock).max(drift);
+        let offset = self.clock_offset.checked_add(fixed);
+        plan.clock_offset = offset.ok_or_else(|| Failure::input("clock_offset_us: `--clock-offset`: too long"))?;
         match plan.build() {
             Err(Unfit::OutOfRange(error)) => Err(error.into()),
             // The contract's field has another flag here.
@@ -171,7 +184,7 @@ impl Args {
         gates: Vec<Protected>,
     ) -> Result<Outcome, Failure> {
         let wrong = |why: &dyn std::fmt::Display| Failure::input(format_args!("coordinator: {why}"));
-        let coordinator = service.open(id, self.key_file.as_deref()).await?;
+        let coordinator = service.open(id, self.secrets.read()?, self.key_file.as_deref()).await?;
         let (reports, shown) = status::channel(self.status);
         let mut runner = Runner::new(coordinator, plan, id).map_err(|unfit| wrong(&unfit))?.reports(reports);
         for gate in gates {

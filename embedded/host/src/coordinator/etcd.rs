@@ -9,7 +9,8 @@
 //! touches a window, which counts from our own requests. A renewal is a keep-alive *and* a look at the key: a lease may
 //! outlive a key that somebody has deleted.
 
-use super::{Acquired, Asked, Call, Coordinator, CoordinatorError, Grant, Renewed};
+use super::asked::Asked;
+use super::{Access, Acquired, Call, Coordinator, CoordinatorError, Grant, Renewed};
 use etcd_client::{
     Client, Compare, CompareOp, ConnectOptions, Error, EventType, GetOptions, KeyValue, PutOptions, Txn, TxnOp,
     TxnOpResponse, WatchOptions,
@@ -43,26 +44,33 @@ impl std::fmt::Debug for Etcd {
 }
 
 impl Etcd {
-    /// The lock `name` at the cluster with these endpoints (`host:port`), for `holder`; the connection is made when it is
-    /// needed. Over plain TCP: put it on a network that you trust, or behind a proxy that speaks TLS.
+    /// The lock `name` at the cluster with these endpoints (`host:port`, or `https://host:port` in TLS), for `user` where
+    /// there are such, and for `holder`; the connection is made when it is needed.
     ///
     /// # Errors
-    /// Where an endpoint is none.
-    pub async fn new(
-        endpoints: &[&str],
-        user: Option<(&str, &str)>,
+    /// Where an endpoint is none, a user has no password, or the certificates are none or of no use.
+    pub async fn new<E: AsRef<str>>(
+        endpoints: &[E],
+        user: Option<&str>,
+        access: &Access,
         name: &str,
         holder: HolderId,
     ) -> Result<Self, CoordinatorError> {
         // A member that has lost its leader is to say so, and not to wait for one.
         let mut options = ConnectOptions::new().with_require_leader(true);
         options = options.with_keep_alive(ALIVE.0, ALIVE.1).with_connect_timeout(ALIVE.1);
-        if let Some((user, password)) = user {
+        if let Some(user) = user {
+            let password = access.password.as_deref().ok_or_else(|| unfit("etcd: the user has no password"))?;
             options = options.with_user(user, password);
+        }
+        if endpoints.iter().any(|endpoint| endpoint.as_ref().starts_with("https://")) {
+            options = in_tls(options, access)?;
+        } else if access.ca.is_some() {
+            return Err(unfit("etcd: certificates are for etcds://, and this address is for plain TCP"));
         }
         let mut clients = Vec::new();
         for endpoint in endpoints {
-            clients.push(Client::connect([endpoint], Some(options.clone())).await.map_err(said)?);
+            clients.push(Client::connect([endpoint.as_ref()], Some(options.clone())).await.map_err(said)?);
         }
         if clients.is_empty() {
             return Err(CoordinatorError::Unfit("etcd: no endpoint".to_owned()));
@@ -200,6 +208,26 @@ impl Coordinator for Etcd {
     fn suspect(&self) {
         self.preferred.fetch_add(1, Ordering::Relaxed); // it wraps, at worst to the same one again
     }
+}
+
+fn unfit(why: &str) -> CoordinatorError {
+    CoordinatorError::Unfit(why.to_owned())
+}
+
+#[cfg(feature = "tls")]
+fn in_tls(options: ConnectOptions, access: &Access) -> Result<ConnectOptions, CoordinatorError> {
+    access.tls()?; // says what is wrong with certificates; the client takes them as they are
+    let tls = etcd_client::TlsOptions::new();
+    let tls = match &access.ca {
+        Some(ca) => tls.ca_certificate(etcd_client::Certificate::from_pem(ca)),
+        None => tls.with_native_roots(),
+    };
+    Ok(options.with_tls(tls))
+}
+
+#[cfg(not(feature = "tls"))]
+fn in_tls(_: ConnectOptions, _: &Access) -> Result<ConnectOptions, CoordinatorError> {
+    Err(unfit("this fencegate was built without tls"))
 }
 
 /// A token of ours is a create revision.

@@ -7,13 +7,14 @@
 //! The row's end is on the wall clock of the database's machine. That clock must be slewed, not stepped; by how much it may
 //! be stepped all the same belongs into `clock_offset` of the plan. Table and sequence are made where they are not there.
 
-use super::{Acquired, Asked, Call, Coordinator, CoordinatorError, Grant, Renewed};
+use super::asked::Asked;
+use super::{Access, Acquired, Call, Coordinator, CoordinatorError, Grant, Renewed};
 use fencegate::{Duration, Epoch, HolderId, Stamp, Token};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::Mutex;
 use tokio_postgres::types::FromSql;
-use tokio_postgres::{Client, Config, NoTls, Row, error::SqlState};
+use tokio_postgres::{Client, Config, NoTls, Row, config::SslMode, error::SqlState};
 
 /// Several may do it at once, hence the lock; and who may not create may still use.
 const TABLE: &str = "DO $$ BEGIN
@@ -42,27 +43,70 @@ const RENEW: &str = "UPDATE fencegate_lease SET ends = clock_timestamp() + $4::b
 const RELEASE: &str = "UPDATE fencegate_lease SET ends = '-infinity' WHERE lock = $1 AND holder = $2 AND token = $3";
 
 /// One lock in a database.
-#[derive(Debug)]
 pub struct Postgres {
     config: Config,
     name: String,
     holder: HolderId,
     asked: Asked,
+    /// Only where the address or the certificates ask for it.
+    #[cfg(feature = "tls")]
+    tls: Option<tokio_postgres_rustls::MakeRustlsConnect>,
     client: Mutex<Option<Arc<Client>>>,
     suspect: AtomicBool,
 }
 
+impl std::fmt::Debug for Postgres {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Postgres").field("name", &self.name).field("holder", &self.holder).finish_non_exhaustive()
+    }
+}
+
 impl Postgres {
-    /// The lock `name` in the database at `url` (`postgres://user:password@host:port/database`), for `holder`; the
-    /// connection is made when it is needed. Over plain TCP: put it on a network that you trust, or behind a proxy that
-    /// speaks TLS.
+    /// The lock `name` in the database at `url` (`postgres://user@host:port/database`), for `holder`; the connection is made
+    /// when it is needed. Over plain TCP, unless the address says `sslmode=require` or `access` has certificates: then the
+    /// server has to show one for its name, which is more than `require` asks for elsewhere.
     ///
     /// # Errors
-    /// Where the address is none.
-    pub fn new(url: &str, name: &str, holder: HolderId) -> Result<Self, CoordinatorError> {
-        let config = url.parse::<Config>().map_err(|error| CoordinatorError::Unfit(said(&error)))?;
-        let (client, suspect) = (Mutex::new(None), AtomicBool::new(false));
-        Ok(Self { config, name: name.to_owned(), holder, asked: Asked::default(), client, suspect })
+    /// Where the address is none, or the certificates are none.
+    pub fn new(url: &str, access: &Access, name: &str, holder: HolderId) -> Result<Self, CoordinatorError> {
+        let mut config = url.parse::<Config>().map_err(|error| CoordinatorError::Unfit(said(&error)))?;
+        if let Some(password) = &access.password {
+            config.password(password);
+        }
+        if !url.contains("sslmode=") {
+            config.ssl_mode(if access.ca.is_some() { SslMode::Require } else { SslMode::Disable });
+        }
+        #[cfg(feature = "tls")]
+        let tls = match config.get_ssl_mode() {
+            SslMode::Disable => None,
+            _ => Some(tokio_postgres_rustls::MakeRustlsConnect::new(access.tls()?)),
+        };
+        #[cfg(not(feature = "tls"))]
+        if config.get_ssl_mode() != SslMode::Disable {
+            return Err(CoordinatorError::Unfit("this fencegate was built without tls".to_owned()));
+        }
+        Ok(Self {
+            config,
+            name: name.to_owned(),
+            holder,
+            asked: Asked::default(),
+            #[cfg(feature = "tls")]
+            tls,
+            client: Mutex::new(None),
+            suspect: AtomicBool::new(false),
+        })
+    }
+
+    async fn connect(&self) -> Result<Client, tokio_postgres::Error> {
+        #[cfg(feature = "tls")]
+        if let Some(tls) = &self.tls {
+            let (client, connection) = self.config.connect(tls.clone()).await?;
+            tokio::spawn(connection); // ends with the client
+            return Ok(client);
+        }
+        let (client, connection) = self.config.connect(NoTls).await?;
+        tokio::spawn(connection);
+        Ok(client)
     }
 
     async fn client(&self) -> Result<Arc<Client>, CoordinatorError> {
@@ -73,8 +117,7 @@ impl Postgres {
         if let Some(client) = kept.as_ref().filter(|client| !client.is_closed()) {
             return Ok(Arc::clone(client));
         }
-        let (client, connection) = self.config.connect(NoTls).await.map_err(unanswered)?;
-        tokio::spawn(connection); // ends with the client
+        let client = self.connect().await.map_err(unanswered)?;
         client.batch_execute(TABLE).await.map_err(unanswered)?;
         let client = Arc::new(client);
         *kept = Some(Arc::clone(&client));

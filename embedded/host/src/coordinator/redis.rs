@@ -8,13 +8,14 @@
 //! Keys: `NAME` has the holder and the token, `{NAME}:token` the count, `{NAME}:epoch` the operator's epoch. TTLs are whole
 //! milliseconds.
 
-use super::{Acquired, Asked, Call, Coordinator, CoordinatorError, Grant, Renewed};
-use ::redis::aio::MultiplexedConnection;
-use ::redis::{Client, ErrorKind, RedisError, Script, ServerErrorKind};
+mod link;
+pub mod redlock;
+
+use super::asked::Asked;
+use super::{Access, Acquired, Call, Coordinator, CoordinatorError, Grant, Renewed};
+use ::redis::Script;
 use fencegate::{Duration, Epoch, HolderId, Stamp, Token};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use tokio::sync::Mutex;
+use link::Link;
 
 const ACQUIRE: &str = "
 local left = redis.call('PTTL', KEYS[1])
@@ -35,72 +36,36 @@ if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) 
 return 0";
 
 /// One lock at a Redis server.
+#[derive(Debug)]
 pub struct Redis {
-    client: Client,
+    link: Link,
     keys: [String; 3],
     holder: HolderId,
     asked: Asked,
-    connection: Mutex<Option<MultiplexedConnection>>,
-    suspect: Arc<AtomicBool>,
 }
 
-impl std::fmt::Debug for Redis {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Redis").field("keys", &self.keys).field("holder", &self.holder).finish_non_exhaustive()
-    }
+/// The lock, its count, its epoch.
+fn keys(name: &str) -> [String; 3] {
+    [name.to_owned(), format!("{{{name}}}:token"), format!("{{{name}}}:epoch")]
 }
 
 impl Redis {
-    /// The lock `name` at the server at `url` (`redis://user:password@host:port/0`), for `holder`; the connection is made
-    /// when it is needed.
+    /// The lock `name` at the server at `url` (`redis://user@host:port/0`, or `rediss://` in TLS), for `holder`; the
+    /// connection is made when it is needed.
     ///
     /// # Errors
-    /// Where the address is none.
-    pub fn new(url: &str, name: &str, holder: HolderId) -> Result<Self, CoordinatorError> {
-        let client = Client::open(url).map_err(|error| CoordinatorError::Unfit(format!("Redis: {error}")))?;
-        let keys = [name.to_owned(), format!("{{{name}}}:token"), format!("{{{name}}}:epoch")];
-        let (connection, suspect) = (Mutex::new(None), Arc::default());
-        Ok(Self { client, keys, holder, asked: Asked::default(), connection, suspect })
-    }
-
-    async fn connection(&self) -> Result<MultiplexedConnection, CoordinatorError> {
-        let mut kept = self.connection.lock().await;
-        if self.suspect.swap(false, Ordering::Relaxed) {
-            *kept = None;
-        }
-        if let Some(connection) = kept.as_ref() {
-            return Ok(connection.clone());
-        }
-        let connection = self.client.get_multiplexed_async_connection().await.map_err(|error| self.said(&error))?;
-        *kept = Some(connection.clone());
-        Ok(connection)
-    }
-
-    /// What the client means. A connection that broke is not used again.
-    fn said(&self, error: &RedisError) -> CoordinatorError {
-        let why = format!("Redis: {error}");
-        match error.kind() {
-            ErrorKind::AuthenticationFailed
-            | ErrorKind::InvalidClientConfig
-            | ErrorKind::Server(ServerErrorKind::NoPerm | ServerErrorKind::ResponseError) => {
-                CoordinatorError::Unfit(why)
-            }
-            _ => {
-                self.suspect();
-                CoordinatorError::NoAnswer(why)
-            }
-        }
+    /// Where the address is none, or the certificates are none or of no use for it.
+    pub fn new(url: &str, access: &Access, name: &str, holder: HolderId) -> Result<Self, CoordinatorError> {
+        Ok(Self { link: Link::new(url, access)?, keys: keys(name), holder, asked: Asked::default() })
     }
 
     async fn grant(&self, ttl: Duration) -> Result<Acquired, CoordinatorError> {
         let asking = self.asked.begin();
-        let mut connection = self.connection().await?;
         let script = Script::new(ACQUIRE);
         let mut call = script.prepare_invoke();
         call.key(&self.keys[0]).key(&self.keys[1]).key(&self.keys[2]);
         call.arg(self.holder.to_string()).arg(milliseconds(ttl)?);
-        let (granted, n, epoch): (u8, i64, i64) =
-            call.invoke_async(&mut connection).await.map_err(|error| self.said(&error))?;
+        let (granted, n, epoch): (u8, i64, i64) = self.link.invoke(&call).await?;
         let n = u64::try_from(n).ok();
         if granted != 1 {
             // Ours by an acquire whose answer was lost: nobody knows since when it runs.
@@ -115,21 +80,19 @@ impl Redis {
         }
         let token = n.and_then(Token::new);
         let token = token.ok_or_else(|| CoordinatorError::Unfit("Redis: the count gave no token".to_owned()))?;
-        let epoch = u32::try_from(epoch).map(Epoch);
-        let epoch = epoch.map_err(|_| CoordinatorError::Unfit("epoch: not a number of 32 bits".to_owned()))?;
+        let epoch = in_range(epoch)?;
         asking.grant(token);
         Ok(Acquired::Granted(Grant { token, epoch, ttl: Some(ttl) }))
     }
 
     async fn compare(&self, script: &str, stamp: Stamp, ttl: Option<Duration>) -> Result<bool, CoordinatorError> {
-        let mut connection = self.connection().await?;
         let script = Script::new(script);
         let mut call = script.prepare_invoke();
         call.key(&self.keys[0]).arg(format!("{}:{}", stamp.holder, stamp.token));
         if let Some(ttl) = ttl {
             call.arg(milliseconds(ttl)?);
         }
-        let done: u8 = call.invoke_async(&mut connection).await.map_err(|error| self.said(&error))?;
+        let done: u8 = self.link.invoke(&call).await?;
         Ok(done == 1)
     }
 }
@@ -151,8 +114,13 @@ impl Coordinator for Redis {
     }
 
     fn suspect(&self) {
-        self.suspect.store(true, Ordering::Relaxed);
+        self.link.suspect();
     }
+}
+
+fn in_range(epoch: i64) -> Result<Epoch, CoordinatorError> {
+    let epoch = u32::try_from(epoch).map(Epoch);
+    epoch.map_err(|_| CoordinatorError::Unfit("epoch: not a number of 32 bits".to_owned()))
 }
 
 fn milliseconds(ttl: Duration) -> Result<u64, CoordinatorError> {

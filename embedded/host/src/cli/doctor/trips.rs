@@ -4,7 +4,7 @@ use super::super::hold::{Protected, Service};
 use super::super::output::Failure;
 use fencegate::{Duration, HolderId, Instant, Stamp};
 use fencegate_host::clock;
-use fencegate_host::coordinator::{Acquired, CoordinatorError, Renewed};
+use fencegate_host::coordinator::{Access, Acquired, CoordinatorError, Renewed};
 use serde::Serialize;
 
 /// How long the lock that is measured with may outlive a doctor who is killed.
@@ -58,9 +58,9 @@ fn failed(error: &CoordinatorError) -> Failure {
 }
 
 /// An acquire, as many renewals, a release.
-pub(super) async fn coordinator(service: Service, samples: u64) -> Result<Trips, Failure> {
+pub(super) async fn coordinator(service: Service, access: Access, samples: u64) -> Result<Trips, Failure> {
     let id = id()?;
-    let coordinator = service.open(id, None).await?;
+    let coordinator = service.open(id, access, None).await?;
     let mut trips = Vec::new();
     let within = |failure| move |_| Failure::new(3, failure);
     let overdue = within("coordinator: no answer within 10 s");

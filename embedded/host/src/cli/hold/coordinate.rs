@@ -1,17 +1,25 @@
 //! Which lock service, and which gates.
 
 #![cfg_attr(
-    not(all(feature = "etcd", feature = "postgres", feature = "redis")),
-    allow(dead_code, clippy::unused_async, reason = "a service that was left out is named, and leads nowhere")
+    not(all(feature = "dynamodb", feature = "etcd", feature = "postgres", feature = "redis", feature = "zookeeper")),
+    allow(
+        dead_code,
+        unused_imports,
+        unused_variables,
+        clippy::unused_async,
+        reason = "what only the services that were left out need"
+    )
 )]
 
+mod open;
+
 use super::super::output::Failure;
-use fencegate::{Duration, HolderId};
+use fencegate::{DEFAULT_DRIFT_FACTOR, DEFAULT_DRIFT_FIXED, Drift, Duration, HolderId};
 use fencegate_host::coordinator::gate::{GateChannel, GateLease};
-use fencegate_host::coordinator::{Coordinator, CoordinatorError, Resource};
+use fencegate_host::coordinator::{Access, Coordinator, Resource};
 use fencegate_host::wire::Role;
 use fencegate_host::{KeyFile, Port};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// How long one call to a gate may take.
@@ -20,17 +28,56 @@ const GATE: Duration = Duration::from_secs(2);
 /// A lock service as it was named, with the lock.
 #[derive(Debug)]
 pub(in crate::cli) enum Service {
+    Dynamodb(Place),
     Etcd(Place),
+    Zookeeper(Place),
     Postgres(Place),
     Redis(Place),
+    Redlock(Place),
     Gate(Port, u8),
 }
 
-/// Where a lock is, and what it is called there.
+/// Where a lock is, as it was typed, and what it is called there.
 #[derive(Debug)]
 pub(in crate::cli) struct Place {
     url: String,
     lock: String,
+}
+
+/// What does not belong into an address, which every user of this machine can read.
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct Secrets {
+    /// The file with the password of the user that the coordinator's address names
+    #[arg(long, value_name = "FILE")]
+    password_file: Option<PathBuf>,
+    /// The file with the certificates (PEM) of those who vouch for the coordinator; without it, those this machine trusts
+    #[arg(long, value_name = "FILE")]
+    ca_file: Option<PathBuf>,
+}
+
+impl Secrets {
+    pub(in crate::cli) fn read(&self) -> Result<Access, Failure> {
+        let read = |field: &str, file: &Path| {
+            let flag = field.replace('_', "-");
+            let wrong = |why| Failure::input(format_args!("{field}: `--{flag} {}`: {why}", file.display()));
+            std::fs::read(file).map_err(|error| wrong(format!("cannot be read: {error}")))
+        };
+        let mut access = Access::default();
+        if let Some(file) = &self.password_file {
+            let text = String::from_utf8(read("password_file", file)?);
+            let text = text.map_err(|_| Failure::input("password_file: the password is not UTF-8"))?;
+            let password = text.strip_suffix('\n').unwrap_or(&text);
+            let password = password.strip_suffix('\r').unwrap_or(password);
+            if password.is_empty() {
+                return Err(Failure::input("password_file: there is no password in it"));
+            }
+            access.password = Some(password.to_owned());
+        }
+        if let Some(file) = &self.ca_file {
+            access.ca = Some(read("ca_file", file)?);
+        }
+        Ok(access)
+    }
 }
 
 fn wrong(why: impl std::fmt::Display) -> Failure {
@@ -45,16 +92,21 @@ impl Service {
         }
         let place = |url: &str| Place { url: url.to_owned(), lock: lock.to_owned() };
         match url.split_once(':') {
-            Some(("etcd", rest)) => Ok(Self::Etcd(place(rest.trim_start_matches('/')))),
+            Some(("dynamodb", _)) => Ok(Self::Dynamodb(place(url))),
+            Some(("etcd" | "etcds", _)) => Ok(Self::Etcd(place(url))),
+            Some(("zookeeper", _)) => Ok(Self::Zookeeper(place(url))),
             Some(("postgres" | "postgresql", _)) => Ok(Self::Postgres(place(url))),
-            Some(("redis", _)) => Ok(Self::Redis(place(url))),
+            Some(("redis" | "rediss", _)) => Ok(Self::Redis(place(url))),
+            Some(("redlock" | "redlocks", _)) => Ok(Self::Redlock(place(url))),
             Some(("gate", port)) => {
                 let channel = super::values::channel(lock);
                 let channel =
                     channel.map_err(|error| Failure::input(format_args!("lock: `--lock {lock}`: {error}")))?;
                 Ok(Self::Gate(port.parse().map_err(wrong)?, channel))
             }
-            _ => Err(wrong(format_args!("`{url}`: one of etcd://, postgres://, redis://, gate:PORT"))),
+            _ => Err(wrong(format_args!(
+                "`{url}`: one of etcd://, zookeeper://, postgres://, dynamodb://, redis://, redlock://, gate:PORT, and etcds://, rediss://, redlocks:// in TLS"
+            ))),
         }
     }
 
@@ -62,71 +114,53 @@ impl Service {
     pub(in crate::cli) const fn step(&self) -> Duration {
         match self {
             Self::Etcd(_) => Duration::from_secs(1),
-            Self::Redis(_) => Duration::from_millis(1),
-            Self::Postgres(_) | Self::Gate(..) => Duration::from_micros(1),
+            Self::Redis(_) | Self::Redlock(_) | Self::Zookeeper(_) => Duration::from_millis(1),
+            Self::Dynamodb(_) | Self::Postgres(_) | Self::Gate(..) => Duration::from_micros(1),
+        }
+    }
+
+    /// What has to be built in for it.
+    const fn feature(&self) -> &'static str {
+        match self {
+            Self::Dynamodb(_) => "dynamodb",
+            Self::Etcd(_) => "etcd",
+            Self::Postgres(_) => "postgres",
+            Self::Redis(_) | Self::Redlock(_) => "redis",
+            Self::Zookeeper(_) => "zookeeper",
+            Self::Gate(..) => "nothing more",
+        }
+    }
+
+    /// Whether it keeps no durable order, so that it cannot protect a gate; and what it is called then.
+    pub(in crate::cli) const fn only_for_efficiency(&self) -> Option<&'static str> {
+        match self {
+            Self::Redis(_) => Some("redis"),
+            Self::Redlock(_) => Some("redlock"),
+            _ => None,
+        }
+    }
+
+    /// What its own formula allows for drift: at least this, and so much whatever the TTL.
+    pub(in crate::cli) const fn allowance(&self) -> (Drift, Duration) {
+        match self {
+            Self::Redlock(_) => (DEFAULT_DRIFT_FACTOR, DEFAULT_DRIFT_FIXED),
+            _ => (Drift::ZERO, Duration::ZERO),
         }
     }
 
     pub(in crate::cli) async fn open(
         self,
         id: HolderId,
+        access: Access,
         key_file: Option<&Path>,
     ) -> Result<Arc<dyn Coordinator>, Failure> {
-        let opened = match self {
-            #[cfg(feature = "etcd")]
-            Self::Etcd(place) => etcd(&place, id).await,
-            #[cfg(not(feature = "etcd"))]
-            Self::Etcd(_) => left_out("etcd"),
-            #[cfg(feature = "postgres")]
-            Self::Postgres(place) => postgres(&place, id),
-            #[cfg(not(feature = "postgres"))]
-            Self::Postgres(_) => left_out("postgres"),
-            #[cfg(feature = "redis")]
-            Self::Redis(place) => redis(&place, id),
-            #[cfg(not(feature = "redis"))]
-            Self::Redis(_) => left_out("redis"),
-            Self::Gate(port, channel) => {
-                let credential = keys(key_file)?.credential(Role::Holder(id));
-                Ok(Arc::new(GateLease(GateChannel::new(port, credential, channel, GATE))) as Arc<dyn Coordinator>)
-            }
-        };
-        opened.map_err(wrong)
+        if let Self::Gate(port, channel) = self {
+            open::takes_none(&access, "a gate has a --key-file").map_err(wrong)?;
+            let credential = keys(key_file)?.credential(Role::Holder(id));
+            return Ok(Arc::new(GateLease(GateChannel::new(port, credential, channel, GATE))));
+        }
+        open::service(self, id, access).await.map_err(wrong)
     }
-}
-
-type Opened = Result<Arc<dyn Coordinator>, CoordinatorError>;
-
-#[cfg(feature = "etcd")]
-async fn etcd(place: &Place, id: HolderId) -> Opened {
-    let (user, endpoints) = match place.url.rsplit_once('@') {
-        Some((user, endpoints)) => (user.split_once(':'), endpoints),
-        None => (None, place.url.as_str()),
-    };
-    let endpoints: Vec<_> = endpoints.trim_end_matches('/').split(',').collect();
-    let is_address = |endpoint: &&str| {
-        endpoint
-            .rsplit_once(':')
-            .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0))
-    };
-    if !endpoints.iter().all(is_address) {
-        return Err(CoordinatorError::Unfit("after etcd:// come host:port, joined by commas".to_owned()));
-    }
-    Ok(Arc::new(fencegate_host::coordinator::etcd::Etcd::new(&endpoints, user, &place.lock, id).await?))
-}
-
-#[cfg(feature = "postgres")]
-fn postgres(place: &Place, id: HolderId) -> Opened {
-    Ok(Arc::new(fencegate_host::coordinator::postgres::Postgres::new(&place.url, &place.lock, id)?))
-}
-
-#[cfg(feature = "redis")]
-fn redis(place: &Place, id: HolderId) -> Opened {
-    Ok(Arc::new(fencegate_host::coordinator::redis::Redis::new(&place.url, &place.lock, id)?))
-}
-
-#[cfg(not(all(feature = "etcd", feature = "postgres", feature = "redis")))]
-fn left_out(name: &str) -> Opened {
-    Err(CoordinatorError::Unfit(format!("this fencegate was built without {name}: build it with `--features {name}`")))
 }
 
 fn keys(file: Option<&Path>) -> Result<KeyFile, Failure> {

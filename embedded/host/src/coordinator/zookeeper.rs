@@ -1,0 +1,372 @@
+//! ZooKeeper: an ephemeral sequential node under the lock's; the token is the transaction that made it (its `czxid`).
+//!
+//! The nodes of the lock `NAME` are `/fencegate/NAME/lease-HOLDER.NNNNNNNNNN`, and the one with the lowest number holds it.
+//! Nobody waits in line: who finds another's node makes none, and who was second takes its own away again. So a node is never
+//! older than the acquire that it was made for, a waiter that dies is in nobody's way, and nodes are made in the order of
+//! their transactions. The operator's epoch is a decimal number in `/fencegate/NAME/epoch`
+//! (`zkCli.sh set /fencegate/press-7/epoch 1`); the transaction that makes a node checks that it is still the one that was
+//! read. What is not a letter, a digit, `-` or `_` in a name is written as `%` and two hexadecimal digits a byte.
+//!
+//! **A renewal is a write to our own node.** The client's hidden pings count for nothing here, and neither would a read: a
+//! follower that is cut off answers both, while the leader lets the session expire. A write that is answered went through
+//! the leader and a majority. It does not touch the session at the leader, however: a follower reports which sessions it has
+//! heard from with its answers to the leader's pings, two in a tick. So what a renewal proves is that the session had been
+//! heard from up to a heartbeat and half a tick before. That is why **a session is asked for with twice the TTL**: the half
+//! that no window uses pays for that delay, whatever the tick, because a session has at least two ticks (where nobody has
+//! set `minSessionTimeout` lower). A server that gives less is refused (`maxSessionTimeout`); one that gives more lengthens
+//! nothing. All members need the same limits: the client says once what it was given. The price is a take-over after up to
+//! twice the TTL and a tick where a holder dies without a release.
+//!
+//! A session that is lost takes its node with it; the next acquire begins another. Sessions are detached: a holder that is
+//! dropped leaves its lease to lapse.
+
+use super::asked::Asked;
+use super::{Access, Acquired, Call, Coordinator, CoordinatorError, Grant, Renewed};
+use fencegate::{Duration, Epoch, HolderId, Stamp, Token};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use zookeeper_client::{Acls, Client, CreateMode, CreateOptions, Error, EventType, MultiWriteError, MultiWriteResult};
+
+/// Everything of ours is below this node.
+const ROOT: &str = "/fencegate";
+/// What the name of a lease's node begins with.
+const LEASE: &str = "lease-";
+/// The digits of a sequential node's number.
+const DIGITS: usize = 10;
+
+/// One lock at a ZooKeeper ensemble.
+pub struct Zookeeper {
+    servers: String,
+    user: Option<String>,
+    /// The lock's node.
+    folder: String,
+    holder: HolderId,
+    asked: Asked,
+    client: tokio::sync::Mutex<Option<Client>>,
+    /// The node under each token that was granted here.
+    nodes: Mutex<BTreeMap<Token, String>>,
+}
+
+/// A lease's node, as its name has it.
+#[derive(Debug, PartialEq, Eq)]
+struct Lease {
+    number: u32,
+    path: String,
+    holder: String,
+}
+
+impl std::fmt::Debug for Zookeeper {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Zookeeper").field("folder", &self.folder).field("holder", &self.holder).finish_non_exhaustive()
+    }
+}
+
+impl Zookeeper {
+    /// The lock `name` at the ensemble of `servers` (`host:port`, joined by commas), for `holder`; the session begins when it
+    /// is needed. With a user the nodes are for that user and this password alone. Over plain TCP: put it on a network that
+    /// you trust.
+    pub fn new(servers: &str, user: Option<&str>, access: &Access, name: &str, holder: HolderId) -> Self {
+        let password = access.password.as_deref().unwrap_or_default();
+        Self {
+            servers: servers.to_owned(),
+            user: user.map(|user| format!("{user}:{password}")),
+            folder: format!("{ROOT}/{}", written(name)),
+            holder,
+            asked: Asked::default(),
+            client: tokio::sync::Mutex::new(None),
+            nodes: Mutex::default(),
+        }
+    }
+
+    fn nodes(&self) -> std::sync::MutexGuard<'_, BTreeMap<Token, String>> {
+        self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn made_by(&self, mode: CreateMode) -> CreateOptions<'static> {
+        mode.with_acls(if self.user.is_some() { Acls::creator_all() } else { Acls::anyone_all() })
+    }
+
+    /// The session that is there, or a new one that is long enough for `ttl`. Within a session the client finds another
+    /// server by itself.
+    async fn client(&self, ttl: Duration) -> Result<Client, CoordinatorError> {
+        let session = ttl.as_micros().checked_mul(2).filter(|us| *us / 1_000 <= i32::MAX.unsigned_abs().into());
+        let session = session.filter(|us| *us > 0 && us.is_multiple_of(2_000)).map(Duration::from_micros);
+        let session = session.ok_or_else(|| {
+            CoordinatorError::Unfit("ttl_us: ZooKeeper takes whole milliseconds, from 1 to 1073741823".to_owned())
+        })?;
+        let mut kept = self.client.lock().await;
+        let alive = kept.take().filter(|client| !client.state().is_terminated());
+        let client = if let Some(client) = alive {
+            client
+        } else {
+            let mut connector = Client::connector().with_detached().with_fail_eagerly();
+            // A server that is silent for a quarter of the TTL is left for the next one.
+            let idle = std::time::Duration::from(ttl) / 4;
+            connector = connector.with_session_timeout(session.into()).with_connection_timeout(idle);
+            if let Some(user) = &self.user {
+                connector = connector.with_auth("digest", user.as_bytes());
+            }
+            connector.connect(&self.servers).await.map_err(said)?
+        };
+        let given = client.session_timeout();
+        if given < std::time::Duration::from(session) {
+            let ms = given.as_millis();
+            return Err(CoordinatorError::Unfit(format!(
+                "ttl_us: this ZooKeeper gives sessions of at most {ms} ms, and a session has to be twice the TTL: ask for \
+                 {} ms, or raise its maxSessionTimeout",
+                ms / 2
+            )));
+        }
+        *kept = Some(client.clone());
+        Ok(client)
+    }
+
+    /// The session that is there, if it is not known to be over.
+    async fn session(&self) -> Option<Client> {
+        self.client.lock().await.clone().filter(|client| !client.state().is_terminated())
+    }
+
+    /// The leases' nodes, the one that holds the lock first.
+    async fn leases(&self, client: &Client) -> Result<Vec<Lease>, CoordinatorError> {
+        match client.list_children(&self.folder).await {
+            Ok(names) => self.in_order(&names),
+            Err(Error::NoNode) => Ok(Vec::new()),
+            Err(error) => Err(said(error)),
+        }
+    }
+
+    fn in_order(&self, names: &[String]) -> Result<Vec<Lease>, CoordinatorError> {
+        let leases = names.iter().filter(|name| name.starts_with(LEASE)).map(|name| self.lease(name));
+        let mut leases = leases.collect::<Result<Vec<_>, _>>()?;
+        leases.sort_by_key(|lease| lease.number);
+        Ok(leases)
+    }
+
+    /// The numbers have 31 bits, and what comes after them would be lower than what is there.
+    fn lease(&self, name: &str) -> Result<Lease, CoordinatorError> {
+        let parts = name.strip_prefix(LEASE).and_then(|rest| rest.split_at_checked(rest.len().checked_sub(DIGITS)?));
+        parts
+            .and_then(|(holder, number)| {
+                let number = number.bytes().all(|digit| digit.is_ascii_digit()).then(|| number.parse().ok())??;
+                let holder = holder.strip_suffix('.')?.to_owned();
+                Some(Lease { number, path: format!("{}/{name}", self.folder), holder })
+            })
+            .ok_or_else(|| {
+                let folder = &self.folder;
+                CoordinatorError::Unfit(format!(
+                    "ZooKeeper: `{folder}/{name}` is no lease of ours, or the numbers of {folder} have run out: when nobody \
+                     holds the lock, delete {folder} and let it be made again"
+                ))
+            })
+    }
+
+    /// The epoch, and the version of its node, which is made where it is missing.
+    async fn epoch(&self, client: &Client) -> Result<(Epoch, i32), CoordinatorError> {
+        let path = format!("{}/epoch", self.folder);
+        let (text, stat) = match client.get_data(&path).await {
+            Err(Error::NoNode) => {
+                let root = CreateMode::Persistent.with_acls(Acls::anyone_all());
+                client.mkdir(ROOT, &root).await.map_err(said)?;
+                client.mkdir(&self.folder, &self.made_by(CreateMode::Persistent)).await.map_err(said)?;
+                match client.create(&path, b"0", &self.made_by(CreateMode::Persistent)).await {
+                    Ok(_) | Err(Error::NodeExists) => {}
+                    Err(error) => return Err(said(error)),
+                }
+                client.get_data(&path).await.map_err(said)?
+            }
+            found => found.map_err(said)?,
+        };
+        let number = std::str::from_utf8(&text).ok().and_then(|text| text.trim().parse().ok()).map(Epoch);
+        let epoch = number
+            .ok_or_else(|| CoordinatorError::Unfit(format!("epoch: the node {path} has to be a number of 32 bits")));
+        Ok((epoch?, stat.version))
+    }
+
+    async fn grant(&self, ttl: Duration) -> Result<Acquired, CoordinatorError> {
+        let asking = self.asked.begin();
+        let client = self.client(ttl).await?;
+        let me = written(&self.holder.to_string());
+        if let Some(first) = self.leases(&client).await?.into_iter().next() {
+            if first.holder == me
+                && let Some(stat) = client.check_stat(&first.path).await.map_err(said)?
+                && u64::try_from(stat.czxid).is_ok_and(|token| asking.may_undo(token))
+            {
+                // The answer to an earlier acquire of this very instance was lost, and nobody knows since when its lease runs.
+                self.delete(&client, &first.path).await?;
+                let why = "an earlier acquire had been granted unheard; it was undone";
+                return Err(CoordinatorError::NoAnswer(why.to_owned()));
+            }
+            return Ok(Acquired::Held { wait: None });
+        }
+
+        let (epoch, version) = self.epoch(&client).await?;
+        let mut writer = client.new_multi_writer();
+        writer.add_check_version(&format!("{}/epoch", self.folder), version).map_err(said)?;
+        let node = format!("{}/{LEASE}{me}.", self.folder);
+        let node_of = self.made_by(CreateMode::EphemeralSequential);
+        writer.add_create(&node, self.holder.to_string().as_bytes(), &node_of).map_err(said)?;
+        let path = match writer.commit().await {
+            Ok(made) => made.into_iter().find_map(|result| match result {
+                MultiWriteResult::Create { path, .. } => Some(path),
+                _ => None,
+            }),
+            Err(MultiWriteError::OperationFailed { index: 0, .. }) => {
+                return Err(CoordinatorError::NoAnswer("ZooKeeper: the epoch was changed meanwhile".to_owned()));
+            }
+            Err(error) => return Err(said(error.into())),
+        };
+        let path = path.ok_or_else(|| CoordinatorError::NoAnswer("ZooKeeper: no node was made".to_owned()))?;
+        // The answer of a transaction does not say which one it was; the node does.
+        let stat = client.check_stat(&path).await.map_err(said)?;
+        let stat = stat.filter(|stat| stat.ephemeral_owner == client.session_id().0);
+        let stat = stat.ok_or_else(|| CoordinatorError::NoAnswer("ZooKeeper: the session was lost".to_owned()))?;
+        let token = u64::try_from(stat.czxid).ok().and_then(Token::new);
+        let token = token.ok_or_else(|| CoordinatorError::Unfit("ZooKeeper gave no transaction id".to_owned()))?;
+        if self.leases(&client).await?.first().is_none_or(|first| first.path != path) {
+            self.delete(&client, &path).await?;
+            return Ok(Acquired::Held { wait: None });
+        }
+        self.nodes().insert(token, path);
+        asking.grant(token);
+        Ok(Acquired::Granted(Grant { token, epoch, ttl: None }))
+    }
+
+    async fn write(&self, stamp: Stamp) -> Result<Renewed, CoordinatorError> {
+        let Some(path) = self.nodes().get(&stamp.token).cloned() else { return Ok(Renewed::Gone) };
+        // A session that is over took its node with it; another session's write would renew nothing.
+        let Some(client) = self.session().await else { return Ok(Renewed::Gone) };
+        match client.set_data(&path, stamp.holder.to_string().as_bytes(), None).await {
+            Ok(stat) if is_of(&stat, stamp) && stat.ephemeral_owner == client.session_id().0 => {
+                Ok(Renewed::Renewed { ttl: None })
+            }
+            Ok(_) | Err(Error::NoNode | Error::SessionExpired) => Ok(Renewed::Gone),
+            Err(error) => Err(said(error)),
+        }
+    }
+
+    async fn delete(&self, client: &Client, path: &str) -> Result<(), CoordinatorError> {
+        match client.delete(path, None).await {
+            Ok(()) | Err(Error::NoNode) => Ok(()),
+            Err(error) => Err(said(error)),
+        }
+    }
+
+    async fn give_back(&self, stamp: Stamp) -> Result<(), CoordinatorError> {
+        let Some(path) = self.nodes().get(&stamp.token).cloned() else { return Ok(()) };
+        // Without a session the node is gone, or goes with the session that made it.
+        if let Some(client) = self.session().await {
+            match client.check_stat(&path).await {
+                Ok(Some(stat)) if is_of(&stat, stamp) => self.delete(&client, &path).await?,
+                Ok(_) | Err(Error::SessionExpired) => {}
+                Err(error) => return Err(said(error)),
+            }
+        }
+        self.nodes().remove(&stamp.token);
+        Ok(())
+    }
+
+    async fn wait(&self, stamp: Option<Stamp>) -> Result<(), CoordinatorError> {
+        let lost = || CoordinatorError::NoAnswer("ZooKeeper: the session was lost".to_owned());
+        let ours = stamp.and_then(|stamp| self.nodes().get(&stamp.token).cloned());
+        let client = self.session().await.ok_or_else(lost)?;
+        loop {
+            let (names, watch) = match client.list_and_watch_children(&self.folder).await {
+                Err(Error::NoNode) => return Ok(()),
+                listed => listed.map_err(said)?,
+            };
+            let leases = self.in_order(&names)?;
+            let is_over = match (stamp, &ours) {
+                (None, _) => leases.is_empty(),
+                (Some(_), ours) => !leases.iter().any(|lease| Some(&lease.path) == ours.as_ref()),
+            };
+            if is_over {
+                return Ok(());
+            }
+            if watch.changed().await.event_type == EventType::Session {
+                return Err(lost());
+            }
+        }
+    }
+}
+
+impl Coordinator for Zookeeper {
+    fn acquire(&self, ttl: Duration) -> Call<'_, Acquired> {
+        Box::pin(self.grant(ttl))
+    }
+
+    fn renew(&self, stamp: Stamp, _: Duration) -> Call<'_, Renewed> {
+        Box::pin(self.write(stamp))
+    }
+
+    fn release(&self, stamp: Stamp) -> Call<'_, ()> {
+        Box::pin(self.give_back(stamp))
+    }
+
+    fn changed(&self, stamp: Option<Stamp>) -> Call<'_, ()> {
+        Box::pin(self.wait(stamp))
+    }
+}
+
+/// Whether a node is the one that was made under this token.
+fn is_of(stat: &zookeeper_client::Stat, stamp: Stamp) -> bool {
+    u64::try_from(stat.czxid).is_ok_and(|czxid| czxid == stamp.token.get())
+}
+
+/// A name as a part of a path.
+fn written(name: &str) -> String {
+    name.bytes().fold(String::new(), |text, byte| match byte {
+        b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'-' | b'_' => text + char::from(byte).encode_utf8(&mut [0; 4]),
+        _ => text + &format!("%{byte:02X}"),
+    })
+}
+
+/// What ZooKeeper's client means.
+#[expect(clippy::needless_pass_by_value, reason = "what map_err hands over")]
+fn said(error: Error) -> CoordinatorError {
+    let why = format!("ZooKeeper: {error}");
+    match error {
+        Error::NoAuth
+        | Error::AuthFailed
+        | Error::InvalidAcl
+        | Error::QuotaExceeded
+        | Error::BadArguments(_)
+        | Error::Unimplemented
+        | Error::NotReadOnly => CoordinatorError::Unfit(why),
+        _ => CoordinatorError::NoAnswer(why),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lock(name: &str) -> Zookeeper {
+        Zookeeper::new("127.0.0.1:1", None, &Access::default(), name, HolderId::new("press-a#9f3c").unwrap())
+    }
+
+    #[test]
+    fn any_name_is_one_part_of_a_path() {
+        for (name, folder) in [
+            ("press-7", "/fencegate/press-7"),
+            ("a/b", "/fencegate/a%2Fb"),
+            ("..", "/fencegate/%2E%2E"),
+            ("ü %", "/fencegate/%C3%BC%20%25"),
+        ] {
+            assert_eq!(lock(name).folder, folder);
+        }
+    }
+
+    #[test]
+    fn the_lowest_number_is_first_and_what_comes_after_the_highest_is_refused() {
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let lock = lock("press-7");
+        let mixed = names(&["epoch", "lease-b-2%23x.2147483647", "lease-press-a%239f3c.0000000009"]);
+        let holders: Vec<_> = lock.in_order(&mixed).unwrap().into_iter().map(|lease| lease.holder).collect();
+        assert_eq!(holders, ["press-a%239f3c", "b-2%23x"]);
+        for wrong in ["lease-a.-2147483648", "lease-a.-000000009", "lease-a.000000001x", "lease-", "lease-a0000000001"]
+        {
+            let why = lock.in_order(&names(&[wrong])).unwrap_err().to_string();
+            assert!(why.contains("delete /fencegate/press-7"), "{why}");
+        }
+    }
+}
