@@ -64,18 +64,17 @@ impl<F: NorFlash> Logs<F> {
     /// Stores what is in the slot of A in both copies, and reads it back from both, into both slots.
     ///
     /// The first record after a boot, or after a write that failed, is written twice: what comes to lie on a half-programmed
-    /// word reads as it was written now, and otherwise at the next boot. (But for the stage, which is a board's first of all,
-    /// and of which no more is to be there.)
+    /// word reads as it was written now, and otherwise at the next boot. Both copies have it before either has it again, so
+    /// that one that is cut off while it turns a page wants nothing of the other. (But for the stage, which is a board's first
+    /// of all, and of which no more is to be there.)
     pub(super) async fn store(&mut self, key: Key) -> Result<(), StoreError> {
-        let was = if key == Key::STAGE { [false; 2] } else { core::mem::replace(&mut self.doubtful, [true; 2]) };
-        for (copy, doubtful) in Copy::BOTH.into_iter().zip(was) {
-            for _ in 0..=u8::from(doubtful) {
+        let twice = key != Key::STAGE && core::mem::replace(&mut self.doubtful, true);
+        for _ in 0..=u8::from(twice) {
+            for copy in Copy::BOTH {
                 self.append(Copy::A, copy, key).await?;
             }
         }
-        if key != Key::STAGE {
-            self.doubtful = [false; 2];
-        }
+        self.doubtful &= key == Key::STAGE;
         // A word that was half-programmed may have read as erased, and is not what was written to it now. The next is.
         for copy in [Copy::B, Copy::A] {
             let mut tries = 0;

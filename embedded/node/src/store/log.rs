@@ -92,9 +92,9 @@ pub(super) struct Logs<F> {
     pub(super) a: Slot,
     pub(super) b: Slot,
     buffer: [u8; BUFFER],
-    /// In which copies the next record may come to lie on a word that a cut, or a write that failed, has half-programmed, and
-    /// that reads as erased for now.
-    pub(super) doubtful: [bool; 2],
+    /// Whether the next record may come to lie on a word that a cut, or a write that failed, has half-programmed, and that
+    /// reads as erased for now.
+    pub(super) doubtful: bool,
 }
 
 impl<F> Logs<F> {
@@ -122,7 +122,7 @@ impl<F: NorFlash> Logs<F> {
 
     pub(super) const fn new(flash: F) -> Self {
         let () = Self::_WORD;
-        Self { flash, a: Slot::EMPTY, b: Slot::EMPTY, buffer: [0; BUFFER], doubtful: [true; 2] }
+        Self { flash, a: Slot::EMPTY, b: Slot::EMPTY, buffer: [0; BUFFER], doubtful: true }
     }
 
     /// Reads what `copy` holds under `key`, past any cache, into the copy's slot.
