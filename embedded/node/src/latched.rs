@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// out by itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Latched {
-    /// How often it has changed: of two copies the later counts.
+    /// How often it has changed: within a copy the later counts.
     pub(crate) serial: u32,
     /// Those that an inhibit has made safe.
     pub(crate) inhibited: u8,

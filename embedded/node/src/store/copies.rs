@@ -68,13 +68,13 @@ impl<F: NorFlash> Logs<F> {
     /// that one that is cut off while it turns a page wants nothing of the other. (But for the stage, which is a board's first
     /// of all, and of which no more is to be there.)
     pub(super) async fn store(&mut self, key: Key) -> Result<(), StoreError> {
-        let twice = key != Key::STAGE && core::mem::replace(&mut self.doubtful, true);
-        for _ in 0..=u8::from(twice) {
+        let doubtful = core::mem::replace(&mut self.doubtful, true);
+        for _ in 0..=u8::from(doubtful && key != Key::STAGE) {
             for copy in Copy::BOTH {
                 self.append(Copy::A, copy, key).await?;
             }
         }
-        self.doubtful &= key == Key::STAGE;
+        self.doubtful = doubtful && key == Key::STAGE;
         // A word that was half-programmed may have read as erased, and is not what was written to it now. The next is.
         for copy in [Copy::B, Copy::A] {
             let mut tries = 0;
