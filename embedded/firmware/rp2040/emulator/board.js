@@ -1,7 +1,7 @@
 // The Raspberry Pi Pico with the gate's wiring, run by rp2040js 1.4.1: the unmodified image, on a clock of its own.
 //
 // It runs in Node and in a browser's worker, imports nothing of either, and knows no real time: whoever holds it says how
-// far to run. Runs are repeatable to the instruction. What is not modelled throws, and names the register.
+// far to run. Runs are repeatable to the instruction. A register that is not known throws, and is named; README.md has the few that are known and do nothing.
 //
 // Of the emulator's own, these are replaced or added: the boot ROM and the flash behind it (`rom.js`), UART0 (`uart.js`),
 // the USB controller (`usb.js`) and a host for it (`usb-host.js`), the PIO's clock (`pio.js`), XIP_CTRL, ROSC and VREG
