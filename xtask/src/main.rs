@@ -180,6 +180,8 @@ enum Bench {
     Host,
     /// The audit of ten million lines.
     Audit,
+    /// Leases that are held: what one costs, renewals at etcd, what `hold` adds to a command's start
+    Leases,
     /// The module and the page: bytes, times in a browser, calls a second.
     Web,
 }
@@ -262,6 +264,7 @@ fn with_web(command: &Command) -> Result<()> {
                 Bench::Pico => bench::Part::Pico,
                 Bench::Host => bench::Part::Host,
                 Bench::Audit => bench::Part::Audit,
+                Bench::Leases => bench::Part::Leases,
                 Bench::Web => bench::Part::Web,
             });
             bench::run(root, &parts.collect::<Vec<_>>())

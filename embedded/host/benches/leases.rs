@@ -127,7 +127,7 @@ async fn etcd(address: &str) {
         }
         let ours = a_second(ours, |(lock, stamp)| async move {
             let renewed = lock.renew(stamp, Duration::from_secs(60)).await;
-            assert_eq!(renewed, Ok(Renewed::Renewed { ttl: Some(Duration::from_secs(60)) }));
+            assert!(matches!(renewed, Ok(Renewed::Renewed { .. })), "{renewed:?}");
             (lock, stamp)
         });
         let ours = ours.await;
