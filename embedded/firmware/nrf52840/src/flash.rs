@@ -58,8 +58,6 @@ impl NorFlash for Flash {
     }
 
     async fn write(&mut self, offset: u32, bytes: &[u8]) -> Result<(), Error> {
-        self.0.write(place(offset, bytes.len())?, bytes)?;
-        watchdog::go_on();
-        Ok(())
+        self.0.write(place(offset, bytes.len())?, bytes).map(|()| watchdog::go_on())
     }
 }

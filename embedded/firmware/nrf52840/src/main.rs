@@ -4,12 +4,14 @@
 #![no_main]
 
 mod flash;
+#[path = "../../given.rs"]
+mod given;
+#[path = "../../last_words.rs"]
+mod last_words;
 mod watchdog;
 
-use core::panic::PanicInfo;
 use core::pin::pin;
 
-use cortex_m_rt::{ExceptionFrame, exception};
 use defmt_rtt as _;
 use embassy_executor::Spawner;
 use embassy_nrf::buffered_uarte::{BufferedUarte, InterruptHandler};
@@ -30,9 +32,7 @@ const WORST_STORE: Duration = Duration::from_millis(300);
 /// The outputs, in port 1.
 const OUTPUTS: core::ops::RangeInclusive<usize> = 1..=6;
 
-bind_interrupts!(struct Irqs {
-    UARTE0 => InterruptHandler<peripherals::UARTE0>;
-});
+bind_interrupts!(struct Irqs { UARTE0 => InterruptHandler<peripherals::UARTE0>; });
 
 #[embassy_executor::main]
 async fn main(spawner: Spawner) -> ! {
@@ -45,9 +45,8 @@ async fn main(spawner: Spawner) -> ! {
     config.lfclk_source = LfclkSource::ExternalXtal;
     config.hfclk_source = HfclkSource::ExternalXtal;
     let p = embassy_nrf::init(config);
-    let pins: [Peri<AnyPin>; 6] =
-        [p.P1_01.into(), p.P1_02.into(), p.P1_03.into(), p.P1_04.into(), p.P1_05.into(), p.P1_06.into()];
-    let outputs = pins.map(|pin| Output::new(pin, Level::Low, OutputDrive::Standard));
+    let outputs = [p.P1_01.into(), p.P1_02.into(), p.P1_03.into(), p.P1_04.into(), p.P1_05.into(), p.P1_06.into()]
+        .map(|pin: Peri<AnyPin>| Output::new(pin, Level::Low, OutputDrive::Standard));
     let (inhibit, presence) = (Input::new(p.P1_07, Pull::Up), Input::new(p.P1_08, Pull::Down));
 
     // 115,200 baud, 8N1, on the pins that the board's own debugger makes a port of.
@@ -64,23 +63,12 @@ async fn main(spawner: Spawner) -> ! {
     pin!(fencegate_node::run(node)).await
 }
 
-/// Interrupts go first: nothing may drive an output after this. The reset makes every pin an input.
-#[panic_handler]
-fn panic(info: &PanicInfo<'_>) -> ! {
-    cortex_m::interrupt::disable();
+/// Drives every output low, from wherever the program is.
+fn all_low() {
     OUTPUTS.for_each(|pin| pac::P1.outclr().write(|w| w.set_pin(pin, true)));
-    if let Some(place) = info.location() {
-        defmt::error!("panic: {=str}, line {=u32}", place.file(), place.line());
-    }
+}
+
+/// Makes every pin an input again.
+fn reset() -> ! {
     cortex_m::peripheral::SCB::sys_reset()
-}
-
-#[exception]
-unsafe fn HardFault(_: &ExceptionFrame) -> ! {
-    panic!("hard fault")
-}
-
-#[exception]
-unsafe fn DefaultHandler(_: i16) -> ! {
-    panic!("an exception that nobody expects")
 }

@@ -4,29 +4,23 @@
 //! never after what the gate gave. A window shorter than [`COUNT`] may end in a reset before its time, and a hang in such a
 //! window lasts until then; a longer one has its whole length but for the last 10 ms (`README.md`).
 
-use core::cell::Cell;
-
-use critical_section::Mutex;
 use embassy_nrf::pac::WDT;
 use embassy_nrf::pac::wdt::vals::{Halt, Rr, Sleep};
-use embassy_time::Instant;
 use fencegate_node::Duration;
+
+use crate::given;
 
 /// What it counts to, in µs: longer than a store ([`crate::WORST_STORE`]) and a pulse of the gate's loop take.
 const COUNT_US: u64 = 400_000;
 /// The same in its ticks, of 32,768 Hz: a tick less, so that it is never longer.
 const COUNT: u32 = 13_106;
 
-/// When what the watchdog was last given is over, in µs of the board's clock.
-static OVER: Mutex<Cell<u64>> = Mutex::new(Cell::new(0));
-
 /// The watchdog. It exists once.
 pub(crate) struct Watchdog;
 
 impl fencegate_node::Watchdog for Watchdog {
     fn feed(&mut self, within: Duration) {
-        let over = Instant::now().as_micros().saturating_add(within.as_micros());
-        critical_section::with(|cs| OVER.borrow(cs).set(over));
+        given::set(within);
         if !WDT.runstatus().read().runstatus() {
             WDT.config().write(|w| {
                 w.set_sleep(Sleep::Run);
@@ -44,8 +38,7 @@ impl fencegate_node::Watchdog for Watchdog {
 
 /// Reloads it, if what was last given leaves it that long: also called by what shows progress where 30 s were given.
 pub(crate) fn go_on() {
-    let over = critical_section::with(|cs| OVER.borrow(cs).get());
-    if over.saturating_sub(Instant::now().as_micros()) >= COUNT_US {
+    if given::left_us() >= COUNT_US {
         WDT.rr(0).write(|w| w.set_rr(Rr::Reload));
     }
 }

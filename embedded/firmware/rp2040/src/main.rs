@@ -9,8 +9,11 @@
 
 mod board;
 mod flash;
+#[path = "../../given.rs"]
+mod given;
 mod inputs;
 mod lamp;
+#[path = "../../last_words.rs"]
 mod last_words;
 mod lines;
 mod outputs;
@@ -25,7 +28,9 @@ use fencegate_node::{Duration, Node};
 use static_cell::StaticCell;
 
 use crate::board::Board;
+use crate::outputs::all_low;
 use crate::usb::Port;
+use crate::watchdog::reset;
 
 /// The longest that storing a record takes. Of the Pico's flash (Winbond W25Q16JV): a sector's erase takes 400 ms at most, a
 /// page's program 3 ms. There are two copies; each erases a sector at most, and moves some 30 records out of it, with two

@@ -9,18 +9,13 @@
 //! The reset is the whole chip's but for its oscillators: pins go back to inputs with a pull-down. It stands still while a
 //! debugger has stopped the processor, and only then.
 
-use core::cell::Cell;
-
-use critical_section::Mutex;
 use embassy_rp::pac;
-use embassy_time::Instant;
 use fencegate_node::Duration;
+
+use crate::given;
 
 /// The most that the hardware counts, in µs.
 const MOST_US: u64 = 8_300_000;
-
-/// When what the watchdog was last given is over, in µs of the board's clock.
-static OVER: Mutex<Cell<u64>> = Mutex::new(Cell::new(0));
 
 /// The watchdog. It exists once, and once started it is not stopped.
 pub(crate) struct Watchdog {
@@ -38,8 +33,7 @@ impl Watchdog {
 impl fencegate_node::Watchdog for Watchdog {
     /// Starts the count again, and the watchdog itself the first time.
     fn feed(&mut self, within: Duration) {
-        let over = Instant::now().as_micros().saturating_add(within.as_micros());
-        critical_section::with(|cs| OVER.borrow(cs).set(over));
+        given::set(within);
         let within = embassy_time::Duration::from_micros(within.as_micros().min(MOST_US));
         if self.started {
             self.device.feed(within);
@@ -52,10 +46,18 @@ impl fencegate_node::Watchdog for Watchdog {
 
 /// Something long has come to its end: hands the hardware the next piece of what the watchdog was last given.
 pub(crate) fn go_on() {
-    let over = critical_section::with(|cs| OVER.borrow(cs).get());
-    let left = over.saturating_sub(Instant::now().as_micros()).min(MOST_US);
-    if let Ok(left @ 1..) = u32::try_from(left) {
+    if let Ok(left @ 1..) = u32::try_from(given::left_us().min(MOST_US)) {
         // Two a microsecond, as `embassy_rp::watchdog` loads it.
         pac::WATCHDOG.load().write_value(pac::watchdog::regs::Load(2 * left));
+    }
+}
+
+/// Resets the whole chip but its oscillators, as a watchdog that bites does. The processor's own request is none: it leaves pins
+/// and PIO as they are.
+pub(crate) fn reset() -> ! {
+    pac::PSM.wdsel().write_value(pac::psm::regs::Wdsel(0x0001_fffc));
+    pac::WATCHDOG.ctrl().modify(|w| w.set_trigger(true));
+    loop {
+        cortex_m::asm::nop();
     }
 }

@@ -1,8 +1,6 @@
 //! The gate's memory: sectors 1 to 4 of the flash, as four pages of 16 KiB. The image lies around them (`memory.x`).
 //!
-//! They are the only four that are free and alike: the chip's vectors must be in sector 0, and of sectors of 128 KiB there
-//! are three. Sector 4 has 64 KiB; its first 16 are the fourth page, and the rest of it is never used.
-//!
+//! Sector 4 has 64 KiB; its first 16 are the fourth page, and the rest of it is never used (`README.md`).
 //! An erase or a program stops the processor, since the code lies in that flash. The data cache is off, so that a read is of
 //! the medium (`main.rs`).
 
@@ -17,9 +15,6 @@ use crate::watchdog;
 const PAGE: u32 = 16 * 1_024;
 /// The gate's part, in bytes.
 const CAPACITY: u32 = 4 * PAGE;
-
-/// What unlocks its control register, until the driver locks it again.
-const KEYS: [u32; 2] = [0x4567_0123, 0xcdef_89ab];
 
 /// The flash. It exists once.
 pub(crate) struct Flash(pub(crate) Device<'static, Blocking>);
@@ -54,11 +49,10 @@ impl NorFlash for Flash {
         let begin = place(from, to.checked_sub(from).ok_or(Error::Size)? as usize)?;
         // One at a time, so that the processor stands for one at a time.
         for page in (begin..PAGE + to).step_by(PAGE as usize) {
-            // The driver erases with the parallelism that it finds, and leaves that of bytes, which takes twice as long.
+            // The driver erases as many bits at a time as it finds set, leaves eight (twice as long), and locks the register.
             if FLASH.cr().read().lock() {
-                for key in KEYS {
-                    FLASH.keyr().write_value(key);
-                }
+                FLASH.keyr().write_value(0x4567_0123);
+                FLASH.keyr().write_value(0xcdef_89ab);
             }
             FLASH.cr().modify(|w| w.set_psize(Psize::PSIZE32));
             // Sector 4 is four times as large.
@@ -69,8 +63,6 @@ impl NorFlash for Flash {
     }
 
     async fn write(&mut self, offset: u32, bytes: &[u8]) -> Result<(), Error> {
-        self.0.blocking_write(place(offset, bytes.len())?, bytes)?;
-        watchdog::go_on();
-        Ok(())
+        self.0.blocking_write(place(offset, bytes.len())?, bytes).map(|()| watchdog::go_on())
     }
 }

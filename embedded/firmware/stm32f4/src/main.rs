@@ -4,12 +4,14 @@
 #![no_main]
 
 mod flash;
+#[path = "../../given.rs"]
+mod given;
+#[path = "../../last_words.rs"]
+mod last_words;
 mod watchdog;
 
-use core::panic::PanicInfo;
 use core::pin::pin;
 
-use cortex_m_rt::{ExceptionFrame, exception};
 use defmt_rtt as _;
 use embassy_executor::Spawner;
 use embassy_stm32::flash::Flash as Device;
@@ -23,19 +25,15 @@ use static_cell::StaticCell;
 use crate::flash::Flash;
 use crate::watchdog::Watchdog;
 
-/// The longest that storing a record takes is 1.8 s: an erase of 16 KiB (0.5 s) and one of 64 (1.1 s), and twice some 30
-/// records of up to 20 words at 0.1 ms each (DS10693, "Flash memory programming", 32 bits at a time), and the watchdog's
-/// waits. It is promised as more, since the watchdog is loaded with that: at the fastest it bites after 36 % of it, and has to
-/// wait for the longest erase.
+/// The longest that storing a record takes is 1.8 s (`README.md` counts it). It is promised as more, since the watchdog is loaded
+/// with that: at the fastest it bites after 36 % of it, and has to wait for the longest erase.
 const WORST_STORE: Duration = Duration::from_millis(4_000);
 
 /// The outputs, by port and pin.
 const OUTPUTS: [(pac::gpio::Gpio, usize); 6] =
     [(pac::GPIOA, 10), (pac::GPIOB, 5), (pac::GPIOB, 10), (pac::GPIOA, 8), (pac::GPIOA, 9), (pac::GPIOC, 7)];
 
-bind_interrupts!(struct Irqs {
-    USART2 => BufferedInterruptHandler<peripherals::USART2>;
-});
+bind_interrupts!(struct Irqs { USART2 => BufferedInterruptHandler<peripherals::USART2>; });
 
 #[embassy_executor::main]
 async fn main(spawner: Spawner) -> ! {
@@ -52,9 +50,8 @@ async fn main(spawner: Spawner) -> ! {
     (config.rcc.apb1_pre, config.rcc.apb2_pre) = (rcc::APBPrescaler::DIV4, rcc::APBPrescaler::DIV2);
     let p = embassy_stm32::init(config);
     pac::FLASH.acr().modify(|w| w.set_dcen(false));
-    let pins: [Peri<AnyPin>; 6] =
-        [p.PA10.into(), p.PB5.into(), p.PB10.into(), p.PA8.into(), p.PA9.into(), p.PC7.into()];
-    let outputs = pins.map(|pin| Output::new(pin, Level::Low, Speed::Low));
+    let outputs = [p.PA10.into(), p.PB5.into(), p.PB10.into(), p.PA8.into(), p.PA9.into(), p.PC7.into()]
+        .map(|pin: Peri<AnyPin>| Output::new(pin, Level::Low, Speed::Low));
     let (inhibit, presence) = (Input::new(p.PB6, Pull::Up), Input::new(p.PA6, Pull::Down));
 
     // 115,200 baud, 8N1, on the pins that the board's own debugger makes a port of.
@@ -63,31 +60,20 @@ async fn main(spawner: Spawner) -> ! {
     let (tx, rx) = cable.expect("the speed can be had").split();
 
     defmt::info!("fencegate-stm32f4 {=str} boots", env!("CARGO_PKG_VERSION"));
-    let (flash, watchdog, contacts, lamp) = (Flash(Device::new_blocking(p.FLASH)), Watchdog, Unwired, Unwired);
+    let (flash, watchdog, contacts, lamp) = (Flash(Device::new_blocking(p.FLASH)), Watchdog(false), Unwired, Unwired);
     let node = Node { rx, tx, flash, outputs, watchdog, inhibit, presence, contacts, lamp, worst_store: WORST_STORE };
     // Pinned where it is made: it is long, and would be moved otherwise, through the stack.
     pin!(fencegate_node::run(node)).await
 }
 
-/// Interrupts go first: nothing may drive an output after this. The reset makes every pin an input.
-#[panic_handler]
-fn panic(info: &PanicInfo<'_>) -> ! {
-    cortex_m::interrupt::disable();
+/// Drives every output low, from wherever the program is.
+fn all_low() {
     for (port, pin) in OUTPUTS {
         port.bsrr().write(|w| w.set_br(pin, true));
     }
-    if let Some(place) = info.location() {
-        defmt::error!("panic: {=str}, line {=u32}", place.file(), place.line());
-    }
+}
+
+/// Makes every pin an input again.
+fn reset() -> ! {
     cortex_m::peripheral::SCB::sys_reset()
-}
-
-#[exception]
-unsafe fn HardFault(_: &ExceptionFrame) -> ! {
-    panic!("hard fault")
-}
-
-#[exception]
-unsafe fn DefaultHandler(_: i16) -> ! {
-    panic!("an exception that nobody expects")
 }

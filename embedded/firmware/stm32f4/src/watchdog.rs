@@ -4,29 +4,24 @@
 //! fastest it bites after 36 % of what it was given. Its reach is 7.7 s so counted, 2.8 s at the fastest. Of longer loads the
 //! rest is handed to it piece by piece, by each write or erase that ends ([`go_on`]).
 
-use core::cell::Cell;
-
-use critical_section::Mutex;
 use embassy_stm32::pac::iwdg::vals::{Key, Pr};
 use embassy_stm32::pac::{DBGMCU, IWDG};
-use embassy_time::Instant;
 use fencegate_node::Duration;
+
+use crate::given;
 
 /// LSI at its slowest, in Hz (DS10693, "LSI oscillator characteristics").
 const SLOWEST_HZ: u64 = 17_000;
 /// A tick is so many of its periods: 1.9 ms at the slowest.
 const DIVIDER: (Pr, u64) = (Pr::DIVIDE_BY32, 32);
 
-/// When what the watchdog was last given is over, in µs of the board's clock; 0 before it was started.
-static OVER: Mutex<Cell<u64>> = Mutex::new(Cell::new(0));
-
-/// The watchdog. It exists once.
-pub(crate) struct Watchdog;
+/// The watchdog, and whether it was started. It exists once.
+pub(crate) struct Watchdog(pub(crate) bool);
 
 impl fencegate_node::Watchdog for Watchdog {
     fn feed(&mut self, within: Duration) {
-        let over = Instant::now().as_micros().saturating_add(within.as_micros()).max(1);
-        if critical_section::with(|cs| OVER.borrow(cs).replace(over)) == 0 {
+        given::set(within);
+        if !core::mem::replace(&mut self.0, true) {
             // Only a debugger that has stopped the processor stops it.
             DBGMCU.apb1fzr().modify(|w| w.set_iwdg(true));
             IWDG.kr().write(|w| w.set_key(Key::START));
@@ -40,10 +35,8 @@ impl fencegate_node::Watchdog for Watchdog {
 
 /// Loads it with what is left of what was last given.
 pub(crate) fn go_on() {
-    let over = critical_section::with(|cs| OVER.borrow(cs).get());
-    let left = over.saturating_sub(Instant::now().as_micros());
     // It bites one tick after it has come to 0.
-    let ticks = (left.saturating_mul(SLOWEST_HZ) / (DIVIDER.1 * 1_000_000)).saturating_sub(1).min(0xfff);
+    let ticks = (given::left_us().saturating_mul(SLOWEST_HZ) / (DIVIDER.1 * 1_000_000)).saturating_sub(1).min(0xfff);
     if let Ok(ticks @ 1..) = u16::try_from(ticks) {
         IWDG.kr().write(|w| w.set_key(Key::ENABLE));
         IWDG.rlr().write(|w| w.set_rl(ticks));

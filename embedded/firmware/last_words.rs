@@ -1,28 +1,14 @@
-//! What is left when nothing else is: outputs low, a line in the log, a reset of the whole chip.
+//! What is left when nothing else is: outputs low, a line in the log, a reset. One for all boards whose log is `defmt`'s:
+//! each has it as a module, and at its own root `all_low` and `reset`.
 
 use core::panic::PanicInfo;
 
 use cortex_m_rt::{ExceptionFrame, exception};
-use embassy_rp::pac;
-
-use crate::outputs;
-
-/// Resets the chip, with the outputs low until then.
-///
-/// By the watchdog, and not by the processor's own request: that one leaves pins and PIO as they are.
-fn give_up() -> ! {
-    // Every domain but the two oscillators', as for a watchdog that bites.
-    pac::PSM.wdsel().write_value(pac::psm::regs::Wdsel(0x0001_fffc));
-    pac::WATCHDOG.ctrl().modify(|w| w.set_trigger(true));
-    loop {
-        cortex_m::asm::nop();
-    }
-}
 
 /// Nothing may drive an output after this, so interrupts go first (one instruction).
 fn be_safe() {
     cortex_m::interrupt::disable();
-    outputs::all_low();
+    crate::all_low();
 }
 
 #[panic_handler]
@@ -33,19 +19,19 @@ fn panic(info: &PanicInfo<'_>) -> ! {
     if let Some(place) = info.location() {
         defmt::error!("panic: {=str} ({=str}, line {=u32})", message, place.file(), place.line());
     }
-    give_up()
+    crate::reset()
 }
 
 #[exception]
 unsafe fn HardFault(frame: &ExceptionFrame) -> ! {
     be_safe();
     defmt::error!("hard fault at {=u32:#x}, called from {=u32:#x}", frame.pc(), frame.lr());
-    give_up()
+    crate::reset()
 }
 
 #[exception]
 unsafe fn DefaultHandler(exception: i16) -> ! {
     be_safe();
     defmt::error!("unexpected exception {=i16}", exception);
-    give_up()
+    crate::reset()
 }
