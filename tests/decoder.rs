@@ -3,7 +3,7 @@
 //!
 //! `FENCEGATE_SOAK=1` makes it ten million at each end.
 
-use fencegate::{Deadline, Duration, Epoch, FenceRecord, GrantRecord, HolderId, Instant, RaiseBudget, Token};
+use fencegate::{Deadline, Duration, Epoch, FenceRecord, GrantRecord, HolderId, Instant, Limits, RaiseBudget, Token};
 use fencegate_node::{Board, DOMAIN, Gate, Inputs, Latched, Memory, Remembered, Step};
 use fencegate_tests::{Random, is_soak, seed};
 use fencegate_wire::{
@@ -170,6 +170,7 @@ fn a_gate_does_nothing_under_millions_of_frames() {
             lateness: Duration::from_millis(5),
             longest_window: Duration::from_secs(60),
             raises: RaiseBudget { burst: 5, every: Duration::from_secs(10) },
+            epoch_jump: Limits::EPOCH_JUMP,
             warning: Duration::ZERO,
         },
         channels: [channel.clone(), channel].into_iter().collect(),

@@ -62,7 +62,12 @@ fn act(holder: &mut Holder, now: u64, work: u32) -> Result<Permit, Denied> {
 }
 
 fn grantor(record: GrantRecord) -> Grantor {
-    let terms = GrantTerms { drift: Drift::ZERO, lock_delay: Duration::ZERO, longest_ttl: ms(60_000) };
+    let terms = GrantTerms {
+        drift: Drift::ZERO,
+        lock_delay: Duration::ZERO,
+        longest_ttl: ms(60_000),
+        epoch_jump: Limits::EPOCH_JUMP,
+    };
     Grantor::boot(Some(record), terms, at(0)).unwrap()
 }
 

@@ -31,7 +31,12 @@ struct Row {
 }
 
 /// Epochs come with the stamps: there is no operator at a table.
-const LIMITS: Limits = Limits { policy: Policy::AtLeast, epochs: EpochRule::Stamp, token_jump: Limits::TOKEN_JUMP };
+const LIMITS: Limits = Limits {
+    policy: Policy::AtLeast,
+    epochs: EpochRule::Stamp,
+    epoch_jump: Limits::EPOCH_JUMP,
+    token_jump: Limits::TOKEN_JUMP,
+};
 
 /// Writes one row in one transaction: `&mut` is what the row's lock is.
 fn write(rows: &mut BTreeMap<u32, Row>, id: u32, value: &'static str, stamp: Stamp) -> Result<(), Refused> {

@@ -50,7 +50,12 @@ impl World {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let drift = Drift::from_ppm(500);
-    let terms = GrantTerms { drift, lock_delay: Duration::ZERO, longest_ttl: Duration::from_secs(60) };
+    let terms = GrantTerms {
+        drift,
+        lock_delay: Duration::ZERO,
+        longest_ttl: Duration::from_secs(60),
+        epoch_jump: Limits::EPOCH_JUMP,
+    };
     let mut world = World {
         now: 0,
         grantor: Grantor::boot(Some(GrantRecord::floor(Epoch(0), 0)), terms, Instant::from_micros(0))?,

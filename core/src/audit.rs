@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn it_agrees_with_the_fence_of_a_store() {
         for policy in [Policy::AtLeast, Policy::Greater] {
-            let limits = Limits { policy, epochs: EpochRule::Stamp, token_jump: u64::MAX };
+            let limits = Limits { policy, epochs: EpochRule::Stamp, token_jump: u64::MAX, ..Limits::default() };
             let mut live = Fence::new(FenceRecord::floor(Epoch(0), 0), limits);
             let mut log = LogFence::new();
             // A linear congruence (Numerical Recipes') for stamps; now and then both begin anew, low down.

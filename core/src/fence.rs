@@ -76,7 +76,7 @@ pub enum EpochRule {
     /// Only [`Fence::raise_epoch`]: a stamp of a later epoch is refused. So it is at a gate.
     #[default]
     Operator,
-    /// A stamp of a later epoch raises the fence, at most [`Limits::EPOCH_JUMP`] ahead. So it is in a table or a log.
+    /// A stamp of a later epoch raises the fence, at most [`Limits::epoch_jump`] ahead. So it is in a table or a log.
     Stamp,
 }
 
@@ -89,12 +89,14 @@ pub struct Limits {
     pub policy: Policy,
     /// Who moves the epoch.
     pub epochs: EpochRule,
+    /// How far an epoch may leap above the last one.
+    pub epoch_jump: u32,
     /// How far a token may leap above the last one; an epoch's first may be anything below [`Limits::FIRST_TOKEN`].
     pub token_jump: u64,
 }
 
 impl Limits {
-    /// How far an epoch may leap: 65,536.
+    /// How far an epoch may leap unless told otherwise: 65,536.
     pub const EPOCH_JUMP: u32 = 1 << 16;
     /// An epoch's first token stays below this: 2⁶³.
     pub const FIRST_TOKEN: u64 = 1 << 63;
@@ -105,7 +107,12 @@ impl Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { policy: Policy::AtLeast, epochs: EpochRule::Operator, token_jump: Self::TOKEN_JUMP }
+        Self {
+            policy: Policy::AtLeast,
+            epochs: EpochRule::Operator,
+            epoch_jump: Self::EPOCH_JUMP,
+            token_jump: Self::TOKEN_JUMP,
+        }
     }
 }
 
@@ -385,11 +392,11 @@ impl Fence {
     ///
     /// # Errors
     /// [`Refused`]: [`Refusal::Stale`] for an epoch that is not higher, [`Refusal::Jump`] for one more than
-    /// [`Limits::EPOCH_JUMP`] higher.
+    /// [`Limits::epoch_jump`] higher.
     pub fn raise_epoch(&self, epoch: Epoch, floor: u64) -> Result<EpochRaise, Refused> {
         match epoch.0.checked_sub(self.record.epoch.0) {
             None | Some(0) => Err(self.refused(Refusal::Stale)),
-            Some(leap) if leap > Limits::EPOCH_JUMP => Err(self.refused(Refusal::Jump)),
+            Some(leap) if leap > self.limits.epoch_jump => Err(self.refused(Refusal::Jump)),
             Some(_) => Ok(EpochRaise(self.change(FenceRecord::floor(epoch, floor)))),
         }
     }
@@ -455,7 +462,7 @@ impl Fence {
         let first = at.holder.is_none() || epoch > at.epoch;
         let honest = match epoch.0 - at.epoch.0 {
             0 => true,
-            leap => self.limits.epochs == EpochRule::Stamp && leap <= Limits::EPOCH_JUMP,
+            leap => self.limits.epochs == EpochRule::Stamp && leap <= self.limits.epoch_jump,
         } && if first { token < Limits::FIRST_TOKEN } else { token - at.token <= self.limits.token_jump };
         if honest { Ok(true) } else { Err(Refusal::Jump) }
     }

@@ -51,6 +51,8 @@ pub struct GrantTerms {
     /// The longest TTL that is granted.
     #[cfg_attr(feature = "serde", serde(rename = "longest_ttl_us"))]
     pub longest_ttl: Duration,
+    /// How far an operator's epoch may leap above the last one.
+    pub epoch_jump: u32,
 }
 
 /// Why a grantor did not do what it was asked to, in the order in which the reasons are tried.
@@ -178,6 +180,7 @@ pub struct Granted {
 ///     drift: Drift::from_ppm(100),
 ///     lock_delay: Duration::ZERO,
 ///     longest_ttl: Duration::from_secs(60),
+///     epoch_jump: Limits::EPOCH_JUMP,
 /// };
 /// let mut grantor = Grantor::boot(Some(GrantRecord::floor(Epoch(0), 0)), terms, at(0))?;
 ///
@@ -302,7 +305,8 @@ impl Grantor {
         self.ready(now)?;
         let (mark, ttl) = match self.record {
             Some(record) => {
-                let raised = Fence::new(record.mark, Limits::default()).raise_epoch(epoch, floor);
+                let limits = Limits { epoch_jump: self.terms.epoch_jump, ..Limits::default() };
+                let raised = Fence::new(record.mark, limits).raise_epoch(epoch, floor);
                 let mark = raised.map_err(GrantDenied::Refused)?.record();
                 (mark, if self.free.is_over(now) { Duration::ZERO } else { record.ttl })
             }

@@ -153,8 +153,12 @@ impl<K, const N: usize> Default for FenceTable<K, N> {
 
 impl<K, const N: usize> FenceTable<K, N> {
     /// The limits unless told otherwise: one holder acts many times, and epochs come with the stamps.
-    pub const LIMITS: Limits =
-        Limits { policy: Policy::AtLeast, epochs: EpochRule::Stamp, token_jump: Limits::TOKEN_JUMP };
+    pub const LIMITS: Limits = Limits {
+        policy: Policy::AtLeast,
+        epochs: EpochRule::Stamp,
+        epoch_jump: Limits::EPOCH_JUMP,
+        token_jump: Limits::TOKEN_JUMP,
+    };
 
     /// An empty table.
     pub const fn new() -> Self {

@@ -2,7 +2,9 @@
 //!
 //! Whoever drives sets the output to its token, so that the output says by which stamp it is driven.
 
-use fencegate::{Deadline, Drift, Duration, Epoch, GrantRecord, HolderId, Instant, RaiseBudget, Token, WindowInput};
+use fencegate::{
+    Deadline, Drift, Duration, Epoch, GrantRecord, HolderId, Instant, Limits, RaiseBudget, Token, WindowInput,
+};
 use fencegate_node::{Board, DOMAIN, Entry, Gate, Inputs, Latched, Memory, Remembered, Step, StoreError, Stored};
 use fencegate_wire::{
     ChannelConfig, Client, Credential, GateConfig, GateId, Key, Keyring, Operation, Output, OutputConfig, Provisioning,
@@ -140,6 +142,7 @@ impl World {
             lateness: Duration::from_micros(LATENESS),
             longest_window: Duration::from_secs(60),
             raises: RaiseBudget { burst: 100, every: Duration::from_secs(1) },
+            epoch_jump: Limits::EPOCH_JUMP,
             warning: Duration::ZERO,
         };
         let provisioning = Provisioning {

@@ -158,6 +158,7 @@ impl Config {
             drift: fencegate::Drift::from_ppb(self.coordinator_drift_ppb),
             lock_delay: Duration::from_micros(self.lock_delay),
             longest_ttl: Duration::from_micros(self.ttl),
+            epoch_jump: fencegate::Limits::EPOCH_JUMP,
         }
     }
 }

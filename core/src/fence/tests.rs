@@ -55,7 +55,7 @@ fn small_states_exhaustively() {
     {
         for policy in [Policy::AtLeast, Policy::Greater] {
             for epochs in [EpochRule::Operator, EpochRule::Stamp] {
-                let fence = Fence::new(*record, Limits { policy, epochs, token_jump: 1 });
+                let fence = Fence::new(*record, Limits { policy, epochs, token_jump: 1, ..Limits::default() });
                 let s = stamp(epoch, token, holder);
                 let lower = epoch < 1 || (epoch == 1 && token < record.token);
                 let equal = epoch == 1 && token == record.token;
@@ -91,6 +91,9 @@ fn one_garbled_number_does_not_lock_the_fence() {
     raise(&mut fence, stamp(0, 7 + Limits::TOKEN_JUMP, "a"));
     assert_eq!(fence.raise_epoch(Epoch(65_537), 0).unwrap_err().reason, Refusal::Jump);
     assert!(fence.raise_epoch(Epoch(65_536), 0).is_ok());
+    let narrow = Fence::new(fence.record(), Limits { epoch_jump: 2, ..Limits::default() });
+    assert_eq!(narrow.raise_epoch(Epoch(3), 0).unwrap_err().reason, Refusal::Jump);
+    assert!(narrow.raise_epoch(Epoch(2), 0).is_ok());
 }
 
 #[test]

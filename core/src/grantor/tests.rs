@@ -27,7 +27,12 @@ fn stamp(epoch: u32, token: u64, holder: &str) -> Stamp {
 }
 
 fn terms(lock_delay: u32) -> GrantTerms {
-    GrantTerms { drift: Drift::from_ppm(10_000), lock_delay: secs(lock_delay), longest_ttl: secs(60) }
+    GrantTerms {
+        drift: Drift::from_ppm(10_000),
+        lock_delay: secs(lock_delay),
+        longest_ttl: secs(60),
+        epoch_jump: Limits::EPOCH_JUMP,
+    }
 }
 
 fn fresh() -> Grantor {
@@ -283,7 +288,12 @@ fn terms_and_records_that_cannot_be_are_refused_or_read_on_the_safe_side() {
     assert_eq!(Grantor::boot(Some(floor), frozen, at(0)), Err(OutOfRange::Drift));
     let endless = GrantTerms { longest_ttl: Duration::from_micros(u64::MAX / 2), ..terms(0) };
     assert_eq!(Grantor::boot(Some(floor), endless, at(0)), Err(OutOfRange::TtlTooLong));
-    let exact = GrantTerms { drift: Drift::ZERO, lock_delay: secs(1), longest_ttl: Duration::MAX_ANSWER.less(secs(1)) };
+    let exact = GrantTerms {
+        drift: Drift::ZERO,
+        lock_delay: secs(1),
+        longest_ttl: Duration::MAX_ANSWER.less(secs(1)),
+        ..terms(0)
+    };
     assert!(Grantor::boot(Some(floor), exact, at(0)).is_ok());
     let delayed = GrantTerms { lock_delay: Duration::MAX_ANSWER, ..terms(0) };
     assert_eq!(Grantor::boot(Some(floor), delayed, at(0)), Err(OutOfRange::TtlTooLong));

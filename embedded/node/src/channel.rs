@@ -31,7 +31,6 @@ enum Drive {
 #[derive(Debug)]
 pub(crate) struct Channel {
     pub(crate) guard: Guard,
-    limits: Limits,
     /// Where a guard that is lost was last seen; it stood there or higher.
     seen: FenceRecord,
     drive: Drive,
@@ -56,7 +55,7 @@ impl Channel {
     /// A channel at boot, safe.
     pub(crate) fn new(
         config: &ChannelConfig,
-        terms: GrantTerms,
+        (terms, limits): (GrantTerms, Limits),
         action: Duration,
         remembered: Remembered,
         latched: Option<Fault>,
@@ -66,7 +65,6 @@ impl Channel {
             Remembered::Mark(mark) => (Some(mark), mark.mark),
             Remembered::Lost(seen) => (None, seen),
         };
-        let limits = config.limits();
         let guard = match (config.authority, mark) {
             (Authority::Outside, Some(mark)) => Guard::Fence(Fence::new(mark.mark, limits)),
             // Terms or a mark that no clock can count are none that this gate has stored.
@@ -77,20 +75,7 @@ impl Channel {
         // A boot forgets whether a window ended: where that is to be looked at, it did.
         let fault = latched.or(config.rearm_after_window.then_some(Fault::Expired));
         let (wanted, used, operator) = (None, None, None);
-        Self {
-            guard,
-            limits,
-            seen,
-            drive,
-            action,
-            cause,
-            fault,
-            rearming: false,
-            warned: false,
-            wanted,
-            used,
-            operator,
-        }
+        Self { guard, seen, drive, action, cause, fault, rearming: false, warned: false, wanted, used, operator }
     }
 
     /// Whether its storage was lost.
@@ -104,9 +89,9 @@ impl Channel {
 
     /// The demonstration's fence forgets everything before each request: this is the check left out.
     #[cfg(feature = "demonstration")]
-    pub(crate) fn forget(&mut self, config: &ChannelConfig) {
+    pub(crate) fn forget(&mut self, config: &ChannelConfig, limits: Limits) {
         if let Guard::Fence(_) = self.guard {
-            self.guard = Guard::Fence(Fence::new(FenceRecord::floor(config.epoch, config.floor), self.limits));
+            self.guard = Guard::Fence(Fence::new(FenceRecord::floor(config.epoch, config.floor), limits));
         }
     }
 
@@ -123,10 +108,10 @@ impl Channel {
     pub(crate) fn admit(&self, stamp: Stamp) -> Result<Admitted, Reason> {
         let admitted = match &self.guard {
             Guard::Fence(fence) => fence.admit(stamp),
-            // What it granted is in force or is not; nothing raises it from outside.
+            // What it granted is in force or is not; nothing raises it from outside, however far it leaps.
             Guard::Grantor(grantor) => {
                 let mark = grantor.record().ok_or(Reason::Storage)?.mark;
-                Fence::new(mark, self.limits).admit(stamp)
+                Fence::new(mark, Limits::default()).admit(stamp)
             }
             Guard::Lost => return Err(Reason::Storage),
         };
@@ -154,8 +139,8 @@ impl Channel {
     }
 
     /// Takes a fence whose record the operator has just stored anew.
-    pub(crate) fn restore(&mut self, proof: fencegate::Proof) {
-        self.guard = Guard::Fence(Fence::from_proof(proof, self.limits));
+    pub(crate) fn restore(&mut self, proof: fencegate::Proof, limits: Limits) {
+        self.guard = Guard::Fence(Fence::from_proof(proof, limits));
     }
 
     /// Storage can no longer be trusted: safe, until the operator sets an epoch.

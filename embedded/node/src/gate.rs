@@ -157,7 +157,8 @@ impl Gate {
             let action = self.config.outputs_of(n).iter().map(|output| output.action.time()).max();
             let action = action.unwrap_or(Duration::ZERO);
             let latched = memory.latched.fault(n);
-            let channel = Channel::new(channel, self.config.terms(n), action, remembered, latched, now);
+            let rules = (self.config.terms(n), self.config.limits(n));
+            let channel = Channel::new(channel, rules, action, remembered, latched, now);
             let _ = self.channels.push(channel); // as many
         }
         self.lines.extend(self.config.outputs.iter().map(|output| Line::new(output, now)));
@@ -307,7 +308,7 @@ impl Gate {
             let channel = self.channels.get_mut(usize::from(number)).ok_or(Reason::BadChannel)?;
             #[cfg(feature = "demonstration")]
             if let Some(config) = self.config.channels.get(usize::from(number)) {
-                channel.forget(config);
+                channel.forget(config, self.config.limits(usize::from(number)));
             }
             let _ = channel;
         }

@@ -288,6 +288,18 @@ fn no_store_begins_that_could_outlast_another_channels_window() {
 }
 
 #[test]
+fn epochs_leap_as_far_as_provisioned_on_every_channel() {
+    let mut b = Bench::with(|p| p.gate.epoch_jump = 3);
+    for channel in 0..3 {
+        let to = |epoch| Request::Epoch { channel, epoch: Epoch(epoch), floor: 0 };
+        assert_eq!(b.ask(Role::Operator, to(4)), Some(Reason::Jump));
+        assert_eq!(b.ask(Role::Operator, to(3)), None);
+        assert_eq!(b.ask(Role::Operator, to(7)), Some(Reason::Jump));
+        assert_eq!(b.ask(Role::Operator, to(6)), None);
+    }
+}
+
+#[test]
 fn a_store_that_outlasts_the_window_raises_and_does_not_act() {
     let mut b = Bench::new();
     b.storing = Some(300 * MS);

@@ -3,7 +3,7 @@
 use crate::key::Keyring;
 use crate::provisioning::{Authority, ChannelConfig, GateConfig, OutputConfig, Provisioning};
 use crate::seal::GateId;
-use fencegate::{Drift, Duration, RaiseBudget};
+use fencegate::{Drift, Duration, Limits, RaiseBudget};
 
 impl Provisioning {
     /// Of the gate in an emulator, which has six outputs: channels 0 to 2 take tokens from outside, channel 3 is its own
@@ -21,6 +21,7 @@ impl Provisioning {
                 longest_window: Duration::from_secs(60),
                 // Nothing wears out in an emulator.
                 raises: RaiseBudget { burst: 1_000_000, every: Duration::from_millis(1) },
+                epoch_jump: Limits::EPOCH_JUMP,
                 warning: Duration::ZERO,
             },
             channels: [outside(), outside(), outside(), own, two].into_iter().collect(),

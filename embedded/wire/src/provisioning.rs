@@ -39,6 +39,8 @@ pub struct GateConfig {
     pub longest_window: Duration,
     /// How often fences may be raised and leases granted.
     pub raises: RaiseBudget,
+    /// How far an operator's epoch may leap; 1 at the least.
+    pub epoch_jump: u32,
     /// How long before a window's end the gate warns; zero for never.
     pub warning: Duration,
 }
@@ -65,7 +67,7 @@ pub struct ChannelConfig {
     pub outputs: u8,
     /// How long its actuators take to follow their outputs. A, what a window loses, is this and the longest safe action.
     pub reaction: Duration,
-    /// How far a token may leap.
+    /// How far a token may leap; 1 at the least.
     pub token_jump: u64,
     /// Its first epoch.
     pub epoch: Epoch,
@@ -148,6 +150,10 @@ pub enum BadProvisioning {
     LongestWindow,
     /// The raise budget allows none.
     Raises,
+    /// No epoch could follow on the first.
+    EpochJump,
+    /// No token could follow on the first.
+    TokenJump,
     /// No channel, a channel without outputs or with too many, or outputs that are no channel's.
     Outputs,
     /// A range is empty, or the safe value or that of the way there lies outside it.
@@ -167,6 +173,8 @@ impl core::fmt::Display for BadProvisioning {
                 "longest_window: nothing of it is left after drift, lateness, reaction and safe action, or a time is too long"
             }
             Self::Raises => "raises: a budget of none leaves every fence where it is",
+            Self::EpochJump => "epoch_jump: an epoch has to rise by 1 at the least",
+            Self::TokenJump => "token_jump: a token has to rise by 1 at the least",
             Self::Outputs => "outputs: every channel has at least one output and at most 8, and all of them at most 16",
             Self::SafeValue => "safe: a safe value lies within the output's range, as does the value of a hold",
             Self::MorePower => {
@@ -192,6 +200,7 @@ impl Provisioning {
             // For so long a challenge of a board that is no gate is good.
             longest_window: minute,
             raises: RaiseBudget { burst: 0, every: minute },
+            epoch_jump: 0,
             warning: Duration::ZERO,
         };
         Self { gate, channels: heapless::Vec::new(), outputs: heapless::Vec::new() }
@@ -252,7 +261,14 @@ impl Provisioning {
             drift: self.gate.drift,
             lock_delay: self.channels.get(channel).map_or(Duration::ZERO, |channel| channel.lock_delay),
             longest_ttl: self.gate.longest_window,
+            epoch_jump: self.gate.epoch_jump,
         }
+    }
+
+    /// What a channel's fence accepts beyond "higher".
+    pub fn limits(&self, channel: usize) -> Limits {
+        let token_jump = self.channels.get(channel).map_or(Limits::TOKEN_JUMP, |channel| channel.token_jump);
+        Limits { epoch_jump: self.gate.epoch_jump, token_jump, ..Limits::default() }
     }
 
     /// Whether `values` has one value for each output of `channel`, each within its range.
@@ -295,7 +311,10 @@ impl GateConfig {
         if self.drift.as_ppb() >= PPB {
             return Err(BadProvisioning::Drift);
         }
-        if self.raises.burst == 0 { Err(BadProvisioning::Raises) } else { Ok(()) }
+        if self.raises.burst == 0 {
+            return Err(BadProvisioning::Raises);
+        }
+        if self.epoch_jump == 0 { Err(BadProvisioning::EpochJump) } else { Ok(()) }
     }
 }
 
@@ -322,12 +341,10 @@ impl ChannelConfig {
         if self.outputs == 0 || usize::from(self.outputs) > MAX_OUTPUTS {
             return Err(BadProvisioning::Outputs);
         }
+        if self.token_jump == 0 {
+            return Err(BadProvisioning::TokenJump);
+        }
         if self.floor >= Limits::FIRST_TOKEN - 1 { Err(BadProvisioning::Floor) } else { Ok(()) }
-    }
-
-    /// What its fence accepts beyond "higher".
-    pub fn limits(&self) -> Limits {
-        Limits { token_jump: self.token_jump, ..Limits::default() }
     }
 }
 
@@ -399,6 +416,7 @@ pub(crate) mod tests {
                 lateness: ms(5),
                 longest_window: Duration::from_secs(60),
                 raises: RaiseBudget { burst: 5, every: Duration::from_secs(10) },
+                epoch_jump: Limits::EPOCH_JUMP,
                 warning: ms(200),
             },
             channels: [ChannelConfig { outputs: 2, reaction: ms(20), ..ChannelConfig::new() }, ChannelConfig::new()]
@@ -420,10 +438,12 @@ pub(crate) mod tests {
     #[test]
     fn what_no_gate_could_work_with_is_named() {
         type Spoil = fn(&mut Provisioning);
-        let cases: [(BadProvisioning, Spoil); 14] = [
+        let cases: [(BadProvisioning, Spoil); 16] = [
             (BadProvisioning::Gate, |p| p.gate.gate = GateId::FACTORY),
             (BadProvisioning::Drift, |p| p.gate.drift = Drift::from_ppb(PPB)),
             (BadProvisioning::Raises, |p| p.gate.raises.burst = 0),
+            (BadProvisioning::EpochJump, |p| p.gate.epoch_jump = 0),
+            (BadProvisioning::TokenJump, |p| p.channels[1].token_jump = 0),
             (BadProvisioning::Outputs, |p| p.channels.clear()),
             (BadProvisioning::Outputs, |p| p.channels[1].outputs = 0),
             (BadProvisioning::Outputs, |p| p.channels[1].outputs = 2),

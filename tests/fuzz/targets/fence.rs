@@ -47,6 +47,7 @@ fuzz_target!(|run: Run| {
     let limits = Limits {
         policy: if run.greater { Policy::Greater } else { Policy::AtLeast },
         epochs: if run.by_stamp { EpochRule::Stamp } else { EpochRule::Operator },
+        epoch_jump: Limits::EPOCH_JUMP,
         token_jump: run.jump,
     };
     let mut fence = Fence::new(FenceRecord::floor(Epoch(0), run.floor), limits);

@@ -3,8 +3,7 @@
 #![no_main]
 
 use arbitrary::Arbitrary;
-use fencegate::{
-    Drift, Duration, Epoch, GrantProof, GrantRecord, GrantTerms, Grantor, HolderId, Instant, Stamp, Token,
+use fencegate::{Limits, Drift, Duration, Epoch, GrantProof, GrantRecord, GrantTerms, Grantor, HolderId, Instant, Stamp, Token,
 };
 use libfuzzer_sys::fuzz_target;
 
@@ -23,7 +22,7 @@ fuzz_target!(|input: (u32, u32, Vec<Step>)| {
     let (ppb, delay, steps) = input;
     let drift = Drift::from_ppb(u64::from(ppb) % 500_000_000);
     let longest_ttl = Duration::from_secs(600);
-    let terms = GrantTerms { drift, lock_delay: Duration::from_micros(delay.into()), longest_ttl };
+    let terms = GrantTerms { drift, lock_delay: Duration::from_micros(delay.into()), longest_ttl, epoch_jump: Limits::EPOCH_JUMP };
     let boot = |stored, now| Grantor::boot(Some(stored), terms, now).unwrap();
     let mut stored = GrantRecord::floor(Epoch(0), 0);
     let mut now = Instant::from_micros(0);

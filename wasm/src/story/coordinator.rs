@@ -5,8 +5,8 @@ use super::event::Kind;
 use super::scenario::Scenario;
 use super::world::{COORDINATOR, Due, Message, Side, World};
 use fencegate::{
-    Drift, Duration, Epoch, GrantDenied, GrantProof, GrantRecord, GrantTerms, Grantor, Instant, RedlockInput, Stamp,
-    quorum,
+    Drift, Duration, Epoch, GrantDenied, GrantProof, GrantRecord, GrantTerms, Grantor, Instant, Limits, RedlockInput,
+    Stamp, quorum,
 };
 
 /// The grantor, its clock, and what it has stored so far.
@@ -23,7 +23,12 @@ pub(crate) struct Coordinator {
 impl Coordinator {
     pub(crate) fn new(scenario: &Scenario) -> Self {
         // It trusts its own clock, as lock services do: the holder's margin is what pays for the drift of both.
-        let terms = GrantTerms { drift: Drift::ZERO, lock_delay: Duration::ZERO, longest_ttl: scenario.schedule.ttl() };
+        let terms = GrantTerms {
+            drift: Drift::ZERO,
+            lock_delay: Duration::ZERO,
+            longest_ttl: scenario.schedule.ttl(),
+            epoch_jump: Limits::EPOCH_JUMP,
+        };
         let clock = Clock::off_by(scenario.coordinator_drift);
         let record = GrantRecord::floor(Epoch(0), scenario.first_token - 1);
         let grantor = boot(record, terms, clock.reads(0));

@@ -3,7 +3,7 @@
 use super::event::{Kind, comparison};
 use super::scenario::Scenario;
 use super::world::{Due, Message, RESOURCE, Side, World};
-use fencegate::{Admitted, Epoch, EpochRule, Fence, FenceRecord, Limits, Proof, Raise, Refused, Stamp};
+use fencegate::{Admitted, Epoch, Fence, FenceRecord, Limits, Proof, Raise, Refused, Stamp};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
@@ -54,7 +54,7 @@ pub(crate) struct Resource {
 
 impl Resource {
     pub(crate) fn new(scenario: &Scenario) -> Self {
-        let limits = Limits { policy: scenario.policy, epochs: EpochRule::Operator, token_jump: Limits::TOKEN_JUMP };
+        let limits = Limits { policy: scenario.policy, ..Limits::default() };
         let medium = FenceRecord::floor(Epoch(0), scenario.floor);
         Self {
             fence: Fence::new(medium, limits),

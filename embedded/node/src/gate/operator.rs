@@ -26,7 +26,7 @@ impl Gate {
             return Err(Reason::Storage.into());
         }
         if !lost {
-            let fence = Fence::new(channel.record(), Limits::default());
+            let fence = Fence::new(channel.record(), self.config.limits(usize::from(number)));
             let _ = fence.raise_epoch(epoch, floor).map_err(|refused| Reason::from(refused.reason))?;
         } else if epoch <= channel.record().epoch {
             return Err(Reason::Stale.into());

@@ -124,7 +124,7 @@ impl Gate {
             }
             (Mark::Restore(_), Guard::Lost) => {
                 self.challenger.void();
-                channel.restore(record);
+                channel.restore(record, self.config.limits(usize::from(number)));
                 What::Epoch { epoch: channel.record().epoch }
             }
             (mark, Guard::Grantor(grantor)) => {

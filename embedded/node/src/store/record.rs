@@ -20,8 +20,8 @@ const INT: usize = 5;
 const LONG: usize = 10;
 
 /// Bytes of the longest body, which is a gate's: serial, three counts, identity, two keys and their instance and number,
-/// drift, lateness, longest window, burst, interval, warning.
-const BODY: usize = INT + 3 + 8 + 2 * 32 + LONG + 1 + INT + LONG + LONG + INT + LONG + LONG;
+/// drift, lateness, longest window, burst, interval, leap of an epoch, warning.
+const BODY: usize = INT + 3 + 8 + 2 * 32 + LONG + 1 + INT + LONG + LONG + INT + LONG + INT + LONG;
 
 /// Bytes of the longest value of a record.
 pub(super) const VALUE: usize = BODY + OVERHEAD;

@@ -13,7 +13,7 @@ mod wear;
 
 use super::*;
 use embassy_futures::block_on;
-use fencegate::{Drift, Duration, GrantRecord, HolderId, RaiseBudget};
+use fencegate::{Drift, Duration, GrantRecord, HolderId, Limits, RaiseBudget};
 use fencegate_wire::{ChannelConfig, GateConfig, GateId, Key as Secret, Keyring, OutputConfig, SafeAction};
 use nor::{Chip, Part, Random};
 use std::io::{Write as _, stderr};
@@ -45,6 +45,7 @@ fn provisioning(variant: u8) -> Provisioning {
         lateness: ms(5),
         longest_window: Duration::from_secs(60),
         raises: RaiseBudget { burst: 5, every: Duration::from_secs(10) },
+        epoch_jump: Limits::EPOCH_JUMP,
         warning: ms(200),
     };
     Provisioning { gate, channels, outputs }

@@ -4,7 +4,7 @@
 pub(crate) mod cable;
 pub(crate) mod random;
 
-use fencegate::{Drift, Duration, Epoch, FenceRecord, GrantRecord, HolderId, Instant, RaiseBudget, Token};
+use fencegate::{Drift, Duration, Epoch, FenceRecord, GrantRecord, HolderId, Instant, Limits, RaiseBudget, Token};
 use fencegate_node::{Board, DOMAIN, Entry, Gate, Inputs, Latched, Memory, Remembered, Step, StoreError, Stored};
 use fencegate_wire::{
     Answer, Authority, Challenge, ChannelConfig, ChannelStatus, Deframer, DirectionKeys, Event, Framed, GateConfig,
@@ -32,6 +32,7 @@ pub(crate) fn provisioning() -> Provisioning {
             lateness: Duration::from_millis(5),
             longest_window: Duration::from_secs(60),
             raises: RaiseBudget { burst: 5, every: Duration::from_secs(10) },
+            epoch_jump: Limits::EPOCH_JUMP,
             warning: Duration::ZERO,
         },
         channels: [

@@ -6,7 +6,7 @@
 #![no_std]
 #![no_main]
 
-use fencegate::{Drift, Duration, Epoch, GrantRecord, HolderId, Instant, RaiseBudget, Token};
+use fencegate::{Drift, Duration, Epoch, GrantRecord, HolderId, Instant, Limits, RaiseBudget, Token};
 use fencegate_bare::timer::{self, NANOSECONDS_A_TICK};
 use fencegate_node::{Board, DOMAIN, Gate, Inputs, Latched, Memory, Remembered, Step, Stored};
 use fencegate_wire::{
@@ -32,6 +32,7 @@ fn provisioning() -> Provisioning {
             lateness: Duration::from_millis(5),
             longest_window: Duration::from_secs(60),
             raises: RaiseBudget { burst: 1_000_000, every: Duration::from_millis(1) },
+            epoch_jump: Limits::EPOCH_JUMP,
             warning: Duration::ZERO,
         },
         channels,

@@ -222,7 +222,10 @@ fn advice(reason: Reason, told: &Told) -> String {
         }
         (Reason::Released, _) => "a stamp that was given back does not return: come back with the token of a new lease",
         (Reason::Jump, Told::Epoch) => {
-            return format!("an epoch rises by at most {} at once", Limits::EPOCH_JUMP);
+            return format!(
+                "an epoch rises by at most {} at once, unless the gate was provisioned otherwise",
+                Limits::EPOCH_JUMP
+            );
         }
         (Reason::Jump, _) => {
             "no honest stamp leaps so far: check the token and the epoch; only the operator moves an epoch (`epoch`)"

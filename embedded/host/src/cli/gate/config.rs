@@ -2,7 +2,7 @@
 //! and its line.
 
 use super::super::units;
-use fencegate::{Drift, Duration, Epoch, RaiseBudget};
+use fencegate::{Drift, Duration, Epoch, Limits, RaiseBudget};
 use fencegate_wire::{
     Authority, BadProvisioning, ChannelConfig, GateConfig, GateId, Keyring, OutputConfig, Provisioning, SafeAction,
 };
@@ -31,15 +31,33 @@ impl Display for Wrong {
     }
 }
 
-/// Reads what the gate `identity` with `keys` is to be.
-pub(super) fn read(text: &str, identity: GateId, keys: Keyring) -> Result<Provisioning, Wrong> {
+/// Which gate it is.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Identity {
+    /// This one, unless the file says another.
+    Fresh(GateId),
+    /// This one: it is one already, or takes its place.
+    Kept(GateId),
+}
+
+/// Reads what the gate of this identity and with `keys` is to be.
+pub(super) fn read(text: &str, identity: Identity, keys: Keyring) -> Result<Provisioning, Wrong> {
     let document = DeTable::parse(text)
         .map_err(|error| Wrong { line: error.span().map(|at| line(text, &at)), what: one_line(error.message()) })?;
     let lines: Vec<_> =
         document.get_ref().iter().map(|(key, _)| (key.get_ref().to_string(), line(text, &key.span()))).collect();
     let mut root = Table { text, name: String::new(), line: None, fields: document.into_inner() };
+    let gate = match (identity, root.maybe("identity", self::identity)?) {
+        (Identity::Fresh(gate) | Identity::Kept(gate), None) => gate,
+        (Identity::Fresh(_), Some(stated)) => stated,
+        (Identity::Kept(gate), Some(stated)) if stated == gate => gate,
+        (Identity::Kept(gate), Some(_)) => {
+            let line = lines.iter().find(|(key, _)| key == "identity").map(|(_, line)| *line);
+            return Err(Wrong { line, what: format!("identity: the gate is {gate}, and stays it; leave it out") });
+        }
+    };
     let gate = GateConfig {
-        gate: identity,
+        gate,
         keys,
         drift: root.needed("drift", drift)?,
         lateness: root.needed("lateness", spends)?,
@@ -48,6 +66,7 @@ pub(super) fn read(text: &str, identity: GateId, keys: Keyring) -> Result<Provis
             Some(raises) => budget(raises)?,
             None => RaiseBudget { burst: BURST, every: EVERY },
         },
+        epoch_jump: root.or("epoch_jump", number, Limits::EPOCH_JUMP)?,
         warning: root.or("warning", spends, Duration::ZERO)?,
     };
     let mut all = Provisioning { gate, channels: [].into_iter().collect(), outputs: [].into_iter().collect() };
@@ -256,6 +275,19 @@ fn drift(value: &DeValue<'_>) -> Result<Drift, String> {
     text(value, units::parse_drift, "\"100ppm\"")
 }
 
+/// A name of up to 8 letters, or all 8 bytes in hex.
+fn identity(value: &DeValue<'_>) -> Result<GateId, String> {
+    let text = value.as_str().unwrap_or_default();
+    let mut gate = GateId::FACTORY;
+    let is_name = (1..=gate.0.len()).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
+    if is_name {
+        gate.0.iter_mut().zip(text.bytes()).for_each(|(byte, letter)| *byte = letter);
+    } else if hex::decode_to_slice(text, &mut gate.0).is_err() {
+        return Err("1 to 8 letters, digits and signs, or 16 hexadecimal digits".to_owned());
+    }
+    Ok(gate)
+}
+
 fn authority(value: &DeValue<'_>) -> Result<Authority, String> {
     match value.as_str() {
         Some("outside") => Ok(Authority::Outside),
@@ -294,7 +326,30 @@ mod tests {
 
     fn from(text: &str) -> Result<Provisioning, Wrong> {
         let keys = Keyring { root: Key::new([1; 32]), operator: Key::new([2; 32]), instance: 3, id: 0 };
-        read(text, GateId(*b"press-07"), keys)
+        read(text, Identity::Fresh(GateId(*b"press-07")), keys)
+    }
+
+    #[test]
+    fn an_identity_is_a_name_or_hex_and_a_gate_keeps_its_own() {
+        let head = "drift = \"100ppm\"\nlateness = \"5ms\"\n";
+        let as_ = |identity: &str, whose: fn(GateId) -> Identity| {
+            let keys = Keyring { root: Key::new([1; 32]), operator: Key::new([2; 32]), instance: 3, id: 0 };
+            let text = format!("{head}identity = {identity}\n[[channel]]");
+            read(&text, whose(GateId(*b"press-07")), keys)
+                .map(|gate| gate.gate.gate.0)
+                .map_err(|wrong| wrong.to_string())
+        };
+        assert_eq!(as_("\"valve-3\"", Identity::Fresh), Ok(*b"valve-3\0"));
+        assert_eq!(as_("\"0123456789abcdef\"", Identity::Fresh), Ok([0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef]));
+        assert_eq!(as_("\"press-07\"", Identity::Kept), Ok(*b"press-07"));
+        let other = as_("\"valve-3\"", Identity::Kept).unwrap_err();
+        assert_eq!(other, "line 3: identity: the gate is 70726573732d3037, and stays it; leave it out");
+        for wrong in ["\"\"", "\"a gate\"", "\"valve-seven\"", "7", "\"0123456789abcdeg\""] {
+            let wrong = as_(wrong, Identity::Fresh).unwrap_err();
+            assert!(wrong.starts_with("line 3: identity: 1 to 8 letters"), "{wrong}");
+        }
+        let zeros = as_("\"0000000000000000\"", Identity::Fresh).unwrap_err();
+        assert!(zeros.contains("an identity of zeros is nobody's"), "{zeros}");
     }
 
     #[test]
@@ -362,6 +417,8 @@ mod tests {
             ("[[channel]]\n[[channel.output]]\naction = { jump = 1 }", "line 5: channel[0].output[0].action.jump: no "),
             ("longest_window = \"5ms\"\n[[channel]]", "line 3: longest_window: "),
             ("raises = { burst = 0 }\n[[channel]]", "line 3: raises: "),
+            ("epoch_jump = 0\n[[channel]]", "line 3: epoch_jump: "),
+            ("[[channel]]\ntoken_jump = 0", "line 3: channel[0].token_jump: "),
             ("raises = 1\n[[channel]]", "line 3: raises: a table, and no integer"),
             (nine.as_str(), "line 11: channel[8]: "),
             (nine_outputs.as_str(), "line 3: channel[0].outputs: "),

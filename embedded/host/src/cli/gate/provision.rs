@@ -8,11 +8,12 @@ use super::super::units;
 use super::answer::{self, Told};
 use super::values::{self, First};
 use super::{Session, config};
+use config::Identity;
 use fencegate::{Deadline, Duration, Epoch};
 use fencegate_host::{
     CallError, Existing, GateClient, KeyFile, Line, Secret, Status, factory, new_identity, new_keys, next_id, replacing,
 };
-use fencegate_wire::{Domain, GateId, Keyring, Operation, Provisioning, Refused, Reply, Request, Role};
+use fencegate_wire::{Domain, Keyring, Operation, Provisioning, Refused, Reply, Request, Role};
 use serde::Serialize;
 use std::fs;
 use std::io;
@@ -80,7 +81,8 @@ impl Provision {
         if self.again {
             return again(place, &config).await;
         }
-        let provisioning = read(&config, new_identity().map_err(random)?, new_keys(0).map_err(random)?)?;
+        let identity = Identity::Fresh(new_identity().map_err(random)?);
+        let provisioning = read(&config, identity, new_keys(0).map_err(random)?)?;
         blank(place, &provisioning, Domain::Gate, &[]).await
     }
 }
@@ -92,7 +94,7 @@ impl Replace {
         let Secret::Root(keys) = &file.secret else {
             return Err(Failure::input("old: `--old`: it has not the root and the operator's key"));
         };
-        let mut provisioning = read(&config, file.gate, replacing(keys).map_err(random)?)?;
+        let mut provisioning = read(&config, Identity::Kept(file.gate), replacing(keys).map_err(random)?)?;
         for channel in &mut provisioning.channels {
             (channel.epoch, channel.floor) = (epoch, floor);
         }
@@ -120,7 +122,7 @@ fn random(error: io::Error) -> Failure {
     Failure::input(format_args!("the system has no random numbers: {error}"))
 }
 
-fn read(path: &Path, identity: GateId, keys: Keyring) -> Result<Provisioning, Failure> {
+fn read(path: &Path, identity: Identity, keys: Keyring) -> Result<Provisioning, Failure> {
     let shown = path.display();
     let text = fs::read_to_string(path).map_err(|error| Failure::input(format_args!("config: {shown}: {error}")))?;
     config::read(&text, identity, keys).map_err(|wrong| Failure::input(format_args!("config: {shown}, {wrong}")))
@@ -184,7 +186,7 @@ async fn again(Place { path, session }: Place<'_>, config: &Path) -> Result<Outc
     let Secret::Root(keys) = &old.secret else {
         return Err(Failure::input("key_file: `--key-file`: only the operator's, which has the root, provisions"));
     };
-    let mut wanted = read(config, old.gate, new_keys(next_id(keys.id)).map_err(random)?)?;
+    let mut wanted = read(config, Identity::Kept(old.gate), new_keys(next_id(keys.id)).map_err(random)?)?;
     let (unready, replaced) = (beside(path, ".new"), beside(path, ".old"));
     if unready.exists() {
         return Err(unwritten(format_args!(

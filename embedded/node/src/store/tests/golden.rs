@@ -27,8 +27,8 @@ fn the_records_are_these_bytes() {
         0x00,
         &whole,
         "01ac0203030470726573732d303701010101010101010101010101010101010101010101010101010101010101010202\
-         0202020202020202020202020202020202020202020202020202020202020301a08d068827808ece1c0580ade204c09a\
-         0cee203ce6",
+         0202020202020202020202020202020202020202020202020202020202020301a08d068827808ece1c0580ade2048080\
+         04c09a0c2069dd15",
     );
     golden(Key::BOOTS, 0x01, &Boots { count: 70_000, rested: 300 }, "01f0a204ac02c0c97d3e");
     golden(Key::STAGE, 0x02, &Stage::Underway, "0100be23c258");
@@ -101,6 +101,7 @@ fn the_longest_records_fit() {
     gate.drift = Drift::from_ppb(u64::from(u32::MAX));
     (gate.lateness, gate.longest_window, gate.warning) = (ages, ages, ages);
     gate.raises = RaiseBudget { burst: u32::MAX, every: ages };
+    gate.epoch_jump = u32::MAX;
     let whole = Whole { serial: u32::MAX, marks: 8, channels: 8, outputs: 16, config: gate };
     assert_eq!(encode(&whole, &mut [0; VALUE]), Some(VALUE));
     let holder = HolderId::new("sixteen-bytes-xx").ok();

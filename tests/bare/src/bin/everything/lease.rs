@@ -3,7 +3,7 @@
 use crate::*;
 use fencegate::{
     Budget, GateTiming, GrantEpoch, GrantProof, GrantRecord, GrantRelease, GrantTerms, Granting, Grantor, Holder,
-    OutOfRange, Permit, Plan, PlanInput, RaiseBudget, Request, Schedule, Start, WindowInput,
+    Limits, OutOfRange, Permit, Plan, PlanInput, RaiseBudget, Request, Schedule, Start, WindowInput,
 };
 
 pub(crate) fn leases() {
@@ -86,7 +86,8 @@ fn grant() -> GrantRecord {
 
 fn grantors() {
     call!(GrantRecord::floor(any(Epoch(0)), n()));
-    let terms = any(GrantTerms { drift: drift(), lock_delay: us(), longest_ttl: us() });
+    let terms =
+        any(GrantTerms { drift: drift(), lock_delay: us(), longest_ttl: us(), epoch_jump: any(Limits::EPOCH_JUMP) });
     let Ok(mut g) = any(Grantor::boot(any(Some(grant())), terms, at())) else { return };
     call!(Grantor::record(&g), Grantor::current(&g, at()), Grantor::ends(&g), Grantor::wait(&g, at()));
     call!(Grantor::renew(&mut g, at(), stamp()));
