@@ -3,18 +3,18 @@
 use super::bare::{Counted, M0, count, program};
 use super::table;
 use crate::board::Board;
-use crate::emulator::{Sides, Socket};
+use crate::emulator::{Emulator, Sides, Socket};
 use crate::gate::{Gate, Image, LATENESS, Powering, runtime};
 use crate::{setup, workspace};
 use anyhow::{Context, Result, bail, ensure};
 use fencegate_host::fencegate::{Deadline, Duration, Epoch, HolderId, Token};
-use fencegate_host::wire::{Role, Timing, Values};
-use fencegate_host::{GateClient, clock};
+use fencegate_host::wire::{Provisioning, Role, Timing, Values};
+use fencegate_host::{CallError, GateClient, Secret, clock, new_keys, next_id};
 use object::{Object, ObjectSection};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 
@@ -53,7 +53,7 @@ pub(super) fn measure(root: &Path) -> Result<String> {
 
     let elf = Image::Gate.build(root, Board::Mps2)?;
     let folder = tempfile::Builder::new().prefix("bench-").tempdir_in(workspace::target_dir(root)?)?;
-    let (stack, trace) = runtime()?.block_on(work(&elf, folder.path()))?;
+    let Work { stack, trace } = runtime()?.block_on(work(&elf, folder.path()))?;
     let off = interrupts_off(&elf, &trace)?;
     let shipped = table(
         ["the image that ships, at work", "most"],
@@ -63,54 +63,121 @@ pub(super) fn measure(root: &Path) -> Result<String> {
     Ok([frames, ram, shipped].join("\n"))
 }
 
-/// Has a gate do everything that a gate does; how much stack that took, and the trace of it.
-async fn work(elf: &Path, folder: &Path) -> Result<(u64, std::path::PathBuf)> {
-    let panel = folder.join("panel");
-    let sides = Sides { panel: Some(Socket::File(panel.clone())), ..Sides::default() };
+/// What an image took while it did everything that a gate does: bytes of stack, and a trace of each instruction.
+struct Work {
+    stack: u64,
+    trace: PathBuf,
+}
+
+/// A gate's two lives: in the first it does what it is for, before the second its flash is damaged and in it it is provisioned
+/// anew.
+async fn work(elf: &Path, folder: &Path) -> Result<Work> {
+    let sides = Sides { panel: Some(Socket::File(folder.join("panel"))), ..Sides::default() };
     let flash = folder.join("bench.flash");
     let powering = Powering { board: Board::Mps2, elf, flash: &flash, image: Image::Gate };
-    let Gate { mut board, mut line, keys } = Gate::boot(&powering, LATENESS, &sides).await?;
+
+    let mut gate = Gate::boot(&powering, LATENESS, &sides).await?;
+    let trace = folder.join("trace");
+    gate.board.ask(&format!("logfile {}", trace.display())).await?;
+    gate.board.ask("singlestep on").await?;
+    gate.board.ask("log exec,nochain").await?;
+    let mut panel = UnixStream::connect(folder.join("panel")).await.context("the front panel")?;
+    operate(&mut gate, &mut panel).await?;
+    hold(&mut gate).await?;
+    gate.board.ask("log none").await?;
+    let first = stack(&mut gate.board, folder).await?;
+    gate.board.power_cut().await?;
+
+    damage(&flash)?;
+    let mut gate = Gate::boot(&powering, LATENESS, &sides).await?;
+    let mut panel = UnixStream::connect(folder.join("panel")).await.context("the front panel")?;
+    anew(&mut gate, &mut panel).await?;
+    let second = stack(&mut gate.board, folder).await?;
+    gate.board.power_cut().await?;
+    Ok(Work { stack: first.max(second), trace })
+}
+
+/// For so long anything may take: traced, the emulator is slow.
+fn give_up() -> Result<Deadline> {
+    Deadline::after(clock::now(), Duration::from_secs(240)).context("the clock is at its end")
+}
+
+/// Who asks a traced emulator again only makes it slower.
+const TIMING: Timing = Timing { resend: Duration::from_secs(60), busy: Duration::from_millis(50) };
+
+async fn press(panel: &mut UnixStream, level: &str) -> Result<()> {
+    panel.write_all(level.as_bytes()).await?;
+    panel.read_exact(&mut [0; 3]).await?;
+    Ok(())
+}
+
+/// What the operator does: a stop, which is latched, and the rearm that ends that; an epoch; a look at the log.
+async fn operate(gate: &mut Gate, panel: &mut UnixStream) -> Result<()> {
+    let mut client = GateClient::with_timing(&mut gate.line, gate.keys.credential(Role::Operator), TIMING)?;
+    for level in ["i1", "i0"] {
+        press(panel, level).await?;
+        while client.status(give_up()?).await?.fault.is_some() != (level == "i1") {}
+    }
+    client.rearm(0, give_up()?).await?;
+    client.epoch(1, Epoch(1), 0, give_up()?).await?;
+    client.log(0, give_up()?).await?;
+    Ok(())
+}
+
+/// What holders do, one too late among them, and junk on the line.
+async fn hold(gate: &mut Gate) -> Result<()> {
     let holder = Role::Holder(HolderId::new("press-a#9f3c").context("a holder")?);
-    let give_up = Deadline::after(clock::now(), Duration::from_secs(240)).context("the clock is at its end")?;
     let window = Duration::from_secs(50);
-    // Traced, the emulator is slow: who repeats a question only makes it slower.
-    let timing = Timing { resend: Duration::from_secs(60), ..Timing::default() };
     let stamp = |token| Token::new(token).map(|token| (Epoch(0), token)).context("zero is no token");
     let end = || Deadline::after(clock::now(), window).context("the clock is at its end");
-    {
-        let mut gate = GateClient::with_timing(&mut line, keys.credential(Role::Operator), timing)?;
-        // A stop, which is latched, and the rearm that ends that.
-        let mut panel = UnixStream::connect(&panel).await.context("the front panel")?;
-        for level in ["i1", "i0"] {
-            panel.write_all(level.as_bytes()).await?;
-            panel.read_exact(&mut [0; 3]).await?;
-            while gate.status(give_up).await?.fault.is_some() != (level == "i1") {}
-        }
-        gate.rearm(0, give_up).await?;
-        gate.epoch(1, Epoch(1), 0, give_up).await?;
-        gate.log(0, give_up).await?;
+    // Longer than a frame may be, and not one.
+    gate.line.write_all(&[0x55; 400]).await?;
+    gate.line.write_all(&[0]).await?;
+    let mut client = GateClient::with_timing(&mut gate.line, gate.keys.credential(holder), TIMING)?;
+    client.raise(0, stamp(1)?, give_up()?).await?;
+    client.release(0, stamp(1)?, give_up()?).await?;
+    let granted = client.acquire(3, Duration::from_secs(30), give_up()?).await?.record;
+    client.renew(3, stamp(granted.token)?, give_up()?).await?;
+    client.status(give_up()?).await?;
+    client.drive(0, stamp(2)?, Values::from_iter([1]), (end()?, window), give_up()?).await?;
+    client.drive(0, stamp(2)?, Values::from_iter([1]), (end()?, window), give_up()?).await?;
+    let late = client.drive(0, stamp(1)?, Values::from_iter([1]), (end()?, window), give_up()?).await;
+    ensure!(matches!(late, Err(CallError::Refused(_))), "a late drive was done: {late:?}");
+    Ok(())
+}
+
+/// What a gate does that is provisioned once more.
+async fn anew(gate: &mut Gate, panel: &mut UnixStream) -> Result<()> {
+    let mut client = GateClient::with_timing(&mut gate.line, gate.keys.credential(Role::Operator), TIMING)?;
+    let mended = client.status(give_up()?).await?.mended;
+    ensure!(mended > 0, "the damage to the flash was none: nothing was mended");
+    press(panel, "p1").await?;
+    let Secret::Root(keys) = &gate.keys.secret else { bail!("the gate's key file has not its root") };
+    let mut wanted = Provisioning::emulator(gate.keys.gate, new_keys(next_id(keys.id))?);
+    for channel in &mut wanted.channels {
+        (channel.epoch, channel.floor) = (Epoch(2), 0);
     }
-    let mut gate = GateClient::with_timing(&mut line, keys.credential(holder), timing)?;
-    gate.raise(0, stamp(1)?, give_up).await?;
-    gate.release(0, stamp(1)?, give_up).await?;
-    let granted = gate.acquire(3, Duration::from_secs(30), give_up).await?.record;
-    gate.renew(3, stamp(granted.token)?, give_up).await?;
-    gate.status(give_up).await?;
-    let trace = folder.join("trace");
-    board.ask(&format!("logfile {}", trace.display())).await?;
-    board.ask("singlestep on").await?;
-    board.ask("log exec,nochain").await?;
-    gate.drive(0, stamp(2)?, Values::from_iter([1]), (end()?, window), give_up).await?;
-    gate.drive(0, stamp(2)?, Values::from_iter([1]), (end()?, window), give_up).await?;
-    board.ask("log none").await?;
+    client.provision(&wanted, give_up()?).await?;
+    Ok(())
+}
+
+/// Clears what was written last to the second copy: its newest records, the latest of which are there twice.
+fn damage(flash: &Path) -> Result<()> {
+    let mut bytes = fs::read(flash)?;
+    let half = bytes.len() / 2;
+    let written = bytes.iter().skip(half).rposition(|byte| *byte != 0xff).context("the second copy is empty")?;
+    bytes.iter_mut().skip(half).take(written + 1).rev().take(200).for_each(|byte| *byte = 0);
+    Ok(fs::write(flash, bytes)?)
+}
+
+/// How deep the stack was: the emulator's memory begins as zeros, and nothing but the stack lies so high.
+async fn stack(board: &mut Emulator, folder: &Path) -> Result<u64> {
     let memory = folder.join("stack");
     let said = board.ask(&format!("pmemsave {:#x} {STACK:#x} \"{}\"", RAM_END - STACK, memory.display())).await?;
     let stack = fs::read(&memory).with_context(|| format!("the emulator did not save its memory: {said}"))?;
-    // The emulator's memory begins as zeros, and nothing but the stack lies so high.
     let untouched = stack.iter().take_while(|byte| **byte == 0).count();
     ensure!(untouched > 0, "the stack is deeper than what was looked at");
-    board.power_cut().await?;
-    Ok((STACK - u64::try_from(untouched)?, trace))
+    Ok(STACK - u64::try_from(untouched)?)
 }
 
 /// The most instructions from the one that switches the interrupts off to the one that gives back what was: a critical
