@@ -79,19 +79,27 @@ impl<F: NorFlash> Store<F> {
             let new = old.is_none() && floor == GrantRecord::floor(Epoch(0), 0);
             let unknown = if new { Duration::ZERO } else { longest };
             let verdict = self.logs.compare(key).await;
-            let ttl = match self.logs.said::<Mark>(verdict) {
-                Loaded::Never if channel >= had => Some(unknown),
-                Loaded::Found(Mark::Stands(mark)) => {
-                    // What an earlier attempt has left on a blank board was nobody's lease.
-                    let ttl = if old.is_some() { mark.at_boot(longest).ttl } else { unknown };
-                    let first = Mark::Stands(GrantRecord { ttl, ..floor });
-                    (Mark::Stands(mark).order(&first) == Some(Ordering::Less)).then_some(ttl)
+            let said = self.logs.said::<Mark>(verdict);
+            let mark = match said {
+                Loaded::Never | Loaded::Lost(_) if channel >= had => Some(GrantRecord { ttl: unknown, ..floor }),
+                Loaded::Found(Mark::Stands(mark)) | Loaded::Unmended(Mark::Stands(mark)) => {
+                    // What an earlier attempt has left of a channel that no gate has had was nobody's lease.
+                    let ttl = if channel < had { mark.at_boot(longest).ttl } else { unknown };
+                    let first = GrantRecord { ttl, ..floor };
+                    if Mark::Stands(mark).order(&Mark::Stands(first)) == Some(Ordering::Less) {
+                        Some(first)
+                    } else {
+                        // What a cut has left in one copy may be gone tomorrow.
+                        matches!(said, Loaded::Unmended(_)).then_some(mark)
+                    }
                 }
                 // What is lost stays lost: where it stood nobody knows, and the operator's epoch is the way out.
-                Loaded::Never | Loaded::Found(Mark::Lost(_)) | Loaded::Unmended(_) | Loaded::Lost(_) => None,
+                Loaded::Never | Loaded::Found(Mark::Lost(_)) | Loaded::Unmended(Mark::Lost(_)) | Loaded::Lost(_) => {
+                    None
+                }
             };
-            if let Some(ttl) = ttl {
-                self.logs.set(&Mark::Stands(GrantRecord { ttl, ..floor }))?;
+            if let Some(mark) = mark {
+                self.logs.set(&Mark::Stands(mark))?;
                 self.logs.store(key).await?;
             }
         }

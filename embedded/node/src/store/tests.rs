@@ -6,6 +6,7 @@
 mod basics;
 mod cuts;
 mod golden;
+mod model;
 mod nor;
 mod rot;
 mod second_reader;
@@ -16,6 +17,7 @@ use embassy_futures::block_on;
 use fencegate::{Drift, Duration, GrantRecord, HolderId, RaiseBudget};
 use fencegate_wire::{ChannelConfig, GateConfig, GateId, Key as Secret, Keyring, OutputConfig, SafeAction};
 use nor::{Chip, Part, Random};
+use std::cmp::Ordering;
 use std::io::{Write as _, stderr};
 use std::time::Instant;
 

@@ -240,6 +240,33 @@ fn a_spare_waits_for_what_the_old_gate_may_have_granted_and_a_new_gate_for_nothi
     }
 }
 
+/// A store that was cut off, or that failed, has left a mark in one copy: one of a channel that no provisioning has had yet, or
+/// a raise of one that is there. The provisioning that comes next stands no lower than it says, and with one copy alone.
+#[test]
+fn what_is_in_one_copy_only_keeps_no_first_mark_away() {
+    let longest = Duration::from_secs(60);
+    for (copy, channel) in Copy::BOTH.into_iter().flat_map(|copy| [1, 2].map(|channel| (copy, channel))) {
+        for (left, wanted) in [(5, 60), (80, 80)] {
+            let mut store = open::<Flash>(gate::<Flash>());
+            let _ = block_on(store.boot());
+            let floor = |token| GrantRecord { ttl: longest, ..GrantRecord::floor(Epoch(0), token) };
+            store.logs.set(&Mark::Stands(floor(left))).unwrap();
+            block_on(store.logs.append(Copy::A, copy, Key::mark(channel).unwrap())).unwrap();
+            let mut next = provisioning(1);
+            next.channels[usize::from(channel)].floor = 60;
+            provision(&mut store, &next).unwrap();
+            let flash = chip(store);
+            let half = flash.bytes.len() / 2;
+            for lost in [0, half] {
+                let mut alone = flash.clone();
+                alone.bytes[lost..lost + half].fill(0xff);
+                let (Boot::Gate(_, memory), _) = boot::<Flash>(alone) else { panic!("no gate") };
+                assert_eq!(trusted(&memory, usize::from(channel)), Some(floor(wanted)), "{left} in {copy:?}");
+            }
+        }
+    }
+}
+
 #[test]
 fn what_is_lost_stays_lost_through_a_provisioning() {
     for spoil in [&[0xaa_u8; 9][..], &[]] {

@@ -1,7 +1,8 @@
 //! What a second reader tried: faults that come together, reads that are wider or never the same, flash that fails and
 //! goes on.
 
-use super::cuts::{Model, Operation, run, set_power};
+use super::cuts::set_power;
+use super::model::{Model, Operation, is_one, run};
 use super::nor::{Nor, STEP};
 use super::*;
 use crate::words::Words;
@@ -10,24 +11,11 @@ fn lives(few: usize) -> usize {
     if soak() { 100 * few } else { few }
 }
 
-/// Whether `memory` takes nothing back of what is known, which it adds to; what is lost is no lower.
-fn learn(model: &mut Model, memory: &Memory) {
-    for (n, mark) in memory.marks.iter().enumerate() {
-        let Remembered::Mark(mark) = mark else { continue };
-        let floor = GrantRecord::floor(Epoch(0), 0);
-        model.marks.resize(model.marks.len().max(n + 1), floor);
-        let order = mark.mark.order(&model.marks[n].mark);
-        assert!(order.is_some_and(std::cmp::Ordering::is_ge), "channel {n} from {:?} to {mark:?}", model.marks[n]);
-        model.marks[n] = *mark;
-    }
-    assert!(memory.boots > model.boots, "boot {} after {}", memory.boots, model.boots);
-}
-
 /// A mark of one copy rots, and a cut leaves the other copy with a page half erased: what is left there of the markers
 /// decides what the log reads first, and it could be an older record.
 fn rot_here_and_a_cut_there<F: Part>(tries: usize) {
     let mut random = Random(seed() ^ F::WRITE_SIZE as u64);
-    let (mut flash, mut model, mut right, mut lost) = (gate::<F>(), Model::new(0), 0, 0);
+    let (mut flash, mut model, mut right, mut lost) = (gate::<F>(), Model::new(), 0, 0);
     while right + lost < tries {
         let operation = model.operation(&mut random);
         let all = usize::MAX / 2;
@@ -36,7 +24,7 @@ fn rot_here_and_a_cut_there<F: Part>(tries: usize) {
         set_power(&mut store, all);
         run(&mut store, &operation).unwrap();
         let after = chip(store);
-        for erasing in after.erasing.iter().filter(|_| !matches!(operation, Operation::Provision(_))) {
+        for erasing in after.erasing.iter().filter(|_| !matches!(operation, Operation::Provision(..))) {
             for _ in 0..8 {
                 let mut store = open::<F>(Chip { noise: random.next(), ..flash.clone() });
                 let _ = block_on(store.boot());
@@ -49,15 +37,16 @@ fn rot_here_and_a_cut_there<F: Part>(tries: usize) {
                 let here = &torn.bytes[half - there..][..half];
                 // The mark that stood, or the one that comes: where a page has been turned, the former may be gone.
                 let found = [&model, &model.after(&operation)].into_iter().find_map(|model| {
+                    let Remembered::Mark(mark) = model.marks[channel] else { return None };
                     let mut value = [0; 100];
-                    let len = record::encode(&Mark::Stands(model.marks[channel]), &mut value).unwrap();
+                    let len = record::encode(&Mark::Stands(mark), &mut value).unwrap();
                     Some((here.windows(len).rposition(|bytes| *bytes == value[..len])?, len))
                 });
                 let (at, len) = found.expect("it is in both");
                 torn.bytes[half - there + at + random.below(len)] ^= 1 << random.below(8);
                 match boot::<F>(Chip { noise: random.next(), ..torn }).0 {
                     Boot::Gate(_, memory) => {
-                        learn(&mut model.clone(), &memory);
+                        model.clone().learn(&memory);
                         if all_trusted(&memory) {
                             right += 1;
                         } else {
@@ -84,7 +73,7 @@ fn rot_in_one_copy_and_a_cut_in_the_other_bring_no_lower_stamp_back() {
 /// Boots and cuts one after the other: no mark that was reported or acknowledged goes down, and no number that was counted
 /// comes again. With `errors` the flash fails as at a cut, and the gate goes on without a boot.
 fn a_hard_life<F: Part>(random: &mut Random, fickle: bool, errors: usize) -> bool {
-    let (mut chip, mut model) = (gate::<F>(), Model::new(0));
+    let (mut chip, mut model) = (gate::<F>(), Model::new());
     for n in 0..40 {
         let mut store = open::<F>(Chip { noise: random.next(), fickle, ..chip });
         if n > 0 {
@@ -95,9 +84,9 @@ fn a_hard_life<F: Part>(random: &mut Random, fickle: bool, errors: usize) -> boo
             chip = self::chip(store);
             continue;
         };
-        model.variant = found.gate.keys.id;
-        assert_eq!(found, provisioning(model.variant));
-        learn(&mut model, &memory);
+        assert!(is_one(&found));
+        model.provisioning = found;
+        model.learn(&memory);
         if memory.storable && block_on(store.count(memory.boots)).is_ok() {
             model.boots = memory.boots;
             let mut errors = errors;
@@ -123,7 +112,7 @@ fn a_hard_life<F: Part>(random: &mut Random, fickle: bool, errors: usize) -> boo
             return false;
         };
         let mut known = model.clone();
-        learn(&mut known, &memory);
+        known.learn(&memory);
         if !all_trusted(&memory) {
             return false;
         }
