@@ -2,6 +2,10 @@
 //!
 //! A run prints its seed. `FENCEGATE_SEED=… cargo test -p fencegate-node store` repeats it, and `FENCEGATE_SOAK=1` cuts at
 //! every position of everything that a gate does, through three full trips round the storage.
+//!
+//! Every position is: a write stops at each of its words, whose bits are then done, begun or not begun at random; an erase
+//! stops at 64 places (`nor.rs`), its bits risen together, one after the other, or all but a few. Each of them once, with one
+//! throw of the dice for what is torn.
 
 mod basics;
 mod cuts;
