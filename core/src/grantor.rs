@@ -34,6 +34,14 @@ impl GrantRecord {
     pub const fn floor(epoch: Epoch, floor: u64) -> Self {
         Self { mark: FenceRecord::floor(epoch, floor), ttl: Duration::ZERO }
     }
+
+    /// What it counts as after a boot: a stamp that is held for no time at all was not granted by a grantor, and nobody knows
+    /// for how long its holder has it. That is `longest` at the most.
+    #[must_use]
+    pub const fn at_boot(self, longest: Duration) -> Self {
+        let unknown = self.ttl.is_zero() && self.mark.holder.is_some() && !self.mark.released;
+        Self { ttl: if unknown { longest } else { self.ttl }, ..self }
+    }
 }
 
 /// What a grantor keeps to.
@@ -220,15 +228,8 @@ impl Grantor {
         terms.wait(terms.longest_ttl)?;
         let mut clock = Monotonic::new();
         let now = clock.read(now).map_err(|_| OutOfRange::Instant)?;
-        let ttl = match record {
-            None => Duration::ZERO,
-            // No lease was ever granted for no time at all: the record is not one of ours.
-            Some(GrantRecord { mark, ttl }) if ttl.is_zero() && mark.holder.is_some() && !mark.released => {
-                terms.longest_ttl
-            }
-            Some(GrantRecord { ttl, .. }) => ttl,
-        };
-        let (ends, free) = terms.span(now, ttl)?;
+        let record = record.map(|record| record.at_boot(terms.longest_ttl));
+        let (ends, free) = terms.span(now, record.map_or(Duration::ZERO, |record| record.ttl))?;
         Ok(Self { record, terms, clock, ends, free, deciding: false })
     }
 

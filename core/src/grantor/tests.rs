@@ -307,6 +307,12 @@ fn terms_and_records_that_cannot_be_are_refused_or_read_on_the_safe_side() {
         Duration::from_micros(60_606_061),
         "held for no time at all is no record of ours"
     );
+    // A renewal makes that no shorter, and neither does an operator's epoch, or a boot after that.
+    assert_eq!(g.renew(at(0), stamp(0, 1, "a")).map(|granted| granted.ttl), Ok(secs(60)));
+    epoch(&mut g, at(1), 1, 0);
+    assert_eq!(held(&mut g, at(1), "b"), Duration::from_micros(59_606_061));
+    let mut g = Grantor::boot(g.record(), terms(0), at(0)).unwrap();
+    assert_eq!(held(&mut g, at(0), "b"), Duration::from_micros(60_606_061));
 
     let mut g = fresh();
     assert_eq!(g.acquire(at(0), id("a"), Duration::ZERO), Err(GrantDenied::Ttl));

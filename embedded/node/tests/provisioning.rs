@@ -3,8 +3,11 @@
 mod bench;
 
 use bench::*;
-use fencegate::{Duration, Instant};
-use fencegate_node::{Board, DOMAIN, Entry, Gate, Inputs, Step, StoreError, Stored};
+use core::convert::Infallible;
+use embassy_futures::block_on;
+use embedded_storage_async::nor_flash::{ErrorType, NorFlash, ReadNorFlash};
+use fencegate::{Duration, Epoch, FenceRecord, HolderId, Instant};
+use fencegate_node::{Board, Boot, DOMAIN, Entry, Gate, Inputs, Remembered, Step, Store, StoreError, Stored};
 use fencegate_wire::{
     Answer, BaseKey, Challenge, Fault, GateId, Header, Nonce, Provisioning, Reason, Reply, Request, Role, Sealed,
     Unverified, seal,
@@ -165,4 +168,121 @@ fn another_key_id_or_instance_is_a_forgery() {
     let frame = b.seal(holder("a"), Some(challenge), drive(0, 1, 1_000, &[1]));
     assert!(rotated.send(holder("a"), frame).is_none());
     assert_eq!((rotated.silent(), rotated.pins()[0]), ((0, 1), 0));
+}
+
+/// A flash whose power never fails.
+struct Flash(Vec<u8>);
+
+impl ErrorType for Flash {
+    type Error = Infallible;
+}
+
+impl ReadNorFlash for Flash {
+    const READ_SIZE: usize = 1;
+
+    async fn read(&mut self, offset: u32, bytes: &mut [u8]) -> Result<(), Infallible> {
+        bytes.copy_from_slice(&self.0[offset as usize..][..bytes.len()]);
+        Ok(())
+    }
+
+    fn capacity(&self) -> usize {
+        self.0.len()
+    }
+}
+
+impl NorFlash for Flash {
+    const WRITE_SIZE: usize = 4;
+    const ERASE_SIZE: usize = 4_096;
+
+    async fn erase(&mut self, from: u32, to: u32) -> Result<(), Infallible> {
+        self.0[from as usize..to as usize].fill(0xff);
+        Ok(())
+    }
+
+    async fn write(&mut self, offset: u32, bytes: &[u8]) -> Result<(), Infallible> {
+        self.0[offset as usize..].iter_mut().zip(bytes).for_each(|(cell, byte)| *cell &= byte);
+        Ok(())
+    }
+}
+
+/// A store on a board that nobody has provisioned yet.
+fn blank_store() -> Store<Flash> {
+    let mut store = Store::new(Flash(vec![0xff; 4 * 4_096]));
+    assert!(matches!(block_on(store.boot()), Boot::Blank));
+    store
+}
+
+/// Stores a provisioning in its pieces, as the gate does; the marks that the boot after it finds.
+fn provisioned(store: &mut Store<Flash>, provisioning: &Provisioning) -> Vec<Remembered> {
+    for request in provisioning.requests() {
+        let entry = match request {
+            Request::SetOutput { output, config } => Entry::Output { output, config },
+            Request::SetChannel { channel, config } => Entry::Channel { channel, config },
+            Request::Provision { config, channels, outputs } => Entry::Gate { config, channels, outputs },
+            other => panic!("{other:?}"),
+        };
+        let _ = block_on(store.put(&entry)).unwrap();
+    }
+    let Boot::Gate(found, memory) = block_on(store.boot()) else { panic!("no gate") };
+    assert_eq!(found, *provisioning);
+    block_on(store.count(memory.boots)).unwrap();
+    memory.marks.to_vec()
+}
+
+/// For how long `b` has to wait for channel 1; `None` where it has got it.
+fn wait(b: &mut Bench) -> Option<u64> {
+    match b.reply(holder("b"), acquire(1, 1_000)) {
+        Reply::Done { .. } => None,
+        Reply::Refused(refused) if refused.reason == Reason::Held => Some(refused.wait.as_micros()),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// ⌈60 s / (1 − 100 ppm)⌉: how long a lease of a minute lasts on the gate's clock.
+const A_MINUTE: u64 = 60_006_001;
+
+/// A lease of the gate's own is not lost by whoever provisions it anew while it runs, with an epoch or a floor above it.
+#[test]
+fn a_lease_outlives_a_provisioning_that_outranks_it() {
+    for (epoch, floor) in [(Epoch(1), 0), (Epoch(0), 100)] {
+        let mut store = blank_store();
+        let mut b = Bench::new();
+        b.marks = provisioned(&mut store, &b.provisioning);
+        b.power_cut();
+        assert_eq!(b.ask(holder("a"), acquire(1, 60_000)), None, "a new gate grants at once");
+        let Remembered::Mark(mark) = b.marks[1] else { panic!("lost") };
+        let _ = block_on(store.put(&Entry::Mark { channel: 1, mark })).unwrap();
+
+        b.at(10_000);
+        let mut next = provisioning();
+        (next.channels[1].epoch, next.channels[1].floor) = (epoch, floor);
+        b.marks = provisioned(&mut store, &next);
+        b.provisioning = next;
+        b.power_cut();
+        assert_eq!(b.ask(holder("a"), renew(1, 1)), Some(Reason::Stale));
+        let waited = b.now;
+        assert_eq!(wait(&mut b).map(|wait| wait + waited), Some(A_MINUTE));
+        b.at_us(A_MINUTE);
+        let reply = b.reply(holder("b"), acquire(1, 1_000));
+        let first = FenceRecord { epoch, token: floor + 1, holder: HolderId::new("b").ok(), released: false };
+        assert!(matches!(reply, Reply::Done { record, .. } if record == first), "{reply:?}");
+    }
+}
+
+/// A spare knows of the old gate what the operator says, an epoch or a floor: not whether a lease runs. So it waits for the
+/// longest that there could be.
+#[test]
+fn a_spare_grants_nothing_before_the_old_gates_leases_are_over() {
+    for (epoch, floor) in [(Epoch(8), 0), (Epoch(0), 100)] {
+        let mut b = Bench::with(|spare| (spare.channels[1].epoch, spare.channels[1].floor) = (epoch, floor));
+        b.marks = provisioned(&mut blank_store(), &b.provisioning);
+        b.power_cut();
+        let waited = b.now;
+        assert_eq!(wait(&mut b).map(|wait| wait + waited), Some(A_MINUTE));
+        b.power_cut();
+        b.at_us(A_MINUTE - 1);
+        assert_eq!(wait(&mut b), Some(1), "from the last boot");
+        b.at_us(A_MINUTE);
+        assert_eq!(wait(&mut b), None);
+    }
 }

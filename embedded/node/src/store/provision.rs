@@ -2,7 +2,7 @@
 
 use core::cmp::Ordering;
 use embedded_storage_async::nor_flash::NorFlash;
-use fencegate::GrantRecord;
+use fencegate::{Duration, Epoch, GrantRecord};
 use fencegate_wire::{GateConfig, MAX_CHANNELS, MAX_GATE_OUTPUTS, Provisioning};
 use serde::de::DeserializeOwned;
 
@@ -68,18 +68,38 @@ impl<F: NorFlash> Store<F> {
         if !self.assemble(census, &mut provisioning).await || provisioning.check().is_err() {
             return Err(StoreError::Incomplete);
         }
+        // A lease runs on through a provisioning, as through a restart. (Where tokens come from outside nobody looks at that;
+        // but the mark is the board's, and the next provisioning may make the channel its own authority.)
+        let longest = config.longest_window;
         for (channel, config) in (0..).zip(&provisioning.channels) {
             let key = Key::mark(channel).ok_or(StoreError::Incomplete)?;
-            let first = GrantRecord::floor(config.epoch, config.floor);
+            let floor = GrantRecord::floor(config.epoch, config.floor);
+            // A board that never was a gate, and is told of a fence, takes another's place: what that has granted may still
+            // run, and so may what held a new channel's outputs when they were another channel's.
+            let new = old.is_none() && floor == GrantRecord::floor(Epoch(0), 0);
+            let unknown = if new { Duration::ZERO } else { longest };
             let verdict = self.logs.compare(key).await;
-            let raise = match self.logs.said::<Mark>(verdict) {
-                Loaded::Never => channel >= had,
-                Loaded::Found(Mark::Stands(mark)) => mark.mark.order(&first.mark) == Some(Ordering::Less),
+            let said = self.logs.said::<Mark>(verdict);
+            let mark = match said {
+                Loaded::Never | Loaded::Lost(_) if channel >= had => Some(GrantRecord { ttl: unknown, ..floor }),
+                Loaded::Found(Mark::Stands(mark)) | Loaded::Unmended(Mark::Stands(mark)) => {
+                    // What an earlier attempt has left of a channel that no gate has had was nobody's lease.
+                    let ttl = if channel < had { mark.at_boot(longest).ttl } else { unknown };
+                    let first = GrantRecord { ttl, ..floor };
+                    if Mark::Stands(mark).order(&Mark::Stands(first)) == Some(Ordering::Less) {
+                        Some(first)
+                    } else {
+                        // What a cut has left in one copy may be gone tomorrow.
+                        matches!(said, Loaded::Unmended(_)).then_some(mark)
+                    }
+                }
                 // What is lost stays lost: where it stood nobody knows, and the operator's epoch is the way out.
-                Loaded::Found(Mark::Lost(_)) | Loaded::Unmended(_) | Loaded::Lost(_) => false,
+                Loaded::Never | Loaded::Found(Mark::Lost(_)) | Loaded::Unmended(Mark::Lost(_)) | Loaded::Lost(_) => {
+                    None
+                }
             };
-            if raise {
-                self.logs.set(&Mark::Stands(first))?;
+            if let Some(mark) = mark {
+                self.logs.set(&Mark::Stands(mark))?;
                 self.logs.store(key).await?;
             }
         }

@@ -2,10 +2,15 @@
 //!
 //! A run prints its seed. `FENCEGATE_SEED=… cargo test -p fencegate-node store` repeats it, and `FENCEGATE_SOAK=1` cuts at
 //! every position of everything that a gate does, through three full trips round the storage.
+//!
+//! Every position is: a write stops at each of its words, whose bits are then done, begun or not begun at random; an erase
+//! stops at 64 places (`nor.rs`), its bits risen together, one after the other, or all but a few. Each of them once, with one
+//! throw of the dice for what is torn.
 
 mod basics;
 mod cuts;
 mod golden;
+mod model;
 mod nor;
 mod rot;
 mod second_reader;
@@ -16,6 +21,7 @@ use embassy_futures::block_on;
 use fencegate::{Drift, Duration, GrantRecord, HolderId, Limits, RaiseBudget};
 use fencegate_wire::{ChannelConfig, GateConfig, GateId, Key as Secret, Keyring, OutputConfig, SafeAction};
 use nor::{Chip, Part, Random};
+use std::cmp::Ordering;
 use std::io::{Write as _, stderr};
 use std::time::Instant;
 

@@ -4,6 +4,7 @@ use super::nor::Nor;
 use super::*;
 use crate::words::{Words, WordsError};
 use embedded_storage_async::nor_flash::{NorFlashError, NorFlashErrorKind};
+use fencegate_wire::Authority;
 
 type Flash = Nor<4>;
 
@@ -141,7 +142,8 @@ fn marks_outlive_a_provisioning_and_only_go_up() {
     provision(&mut store, &next).unwrap();
     let (Boot::Gate(_, memory), flash) = boot::<Flash>(chip(store)) else { panic!() };
     let floor = |token| GrantRecord::floor(Epoch(0), token);
-    assert_eq!(memory.marks[..], [mark(50), floor(60), floor(7)].map(Remembered::Mark));
+    let held = |mark: GrantRecord| GrantRecord { ttl: Duration::from_secs(60), ..mark };
+    assert_eq!(memory.marks[..], [mark(50), held(floor(60)), held(floor(7))].map(Remembered::Mark));
     // The third channel goes and comes back, and its mark was there all along.
     let mut store = open::<Flash>(flash);
     let _ = block_on(store.boot());
@@ -152,6 +154,117 @@ fn marks_outlive_a_provisioning_and_only_go_up() {
     provision(&mut store, &provisioning(3)).unwrap();
     let (Boot::Gate(_, memory), _) = boot::<Flash>(chip(store)) else { panic!() };
     assert_eq!(trusted(&memory, 2), Some(mark(9)));
+}
+
+/// A provisioning that raises a mark outranks the lease that may run under it, and shortens it no more than an operator's
+/// epoch does.
+#[test]
+fn a_provisioning_lengthens_a_lease_and_never_shortens_one() {
+    let (lease, longest) = (Duration::from_secs(50), Duration::from_secs(60));
+    let leased = GrantRecord { ttl: lease, ..mark(5) };
+    let of_an_epoch = GrantRecord { ttl: lease, ..GrantRecord::floor(Epoch(0), 5) };
+    let released = GrantRecord { mark: FenceRecord { released: true, ..mark(5).mark }, ttl: Duration::ZERO };
+    // A stamp from outside has no TTL that anybody here knows.
+    for (stood, ttl) in [
+        (leased, lease),
+        (of_an_epoch, lease),
+        (mark(5), longest),
+        (released, Duration::ZERO),
+        (GrantRecord::floor(Epoch(0), 5), Duration::ZERO),
+    ] {
+        for (epoch, floor) in [(Epoch(1), 0), (Epoch(0), 9)] {
+            let mut store = open::<Flash>(gate::<Flash>());
+            let _ = block_on(store.boot());
+            put(&mut store, 1, stood).unwrap();
+            let mut next = provisioning(1);
+            next.channels[1].authority = Authority::Own;
+            (next.channels[1].epoch, next.channels[1].floor) = (epoch, floor);
+            provision(&mut store, &next).unwrap();
+            let (Boot::Gate(_, memory), _) = boot::<Flash>(chip(store)) else { panic!("no gate") };
+            let raised = GrantRecord { ttl, ..GrantRecord::floor(epoch, floor) };
+            assert_eq!(memory.marks[1], Remembered::Mark(raised), "{stood:?}");
+            // What its outputs were before, and under whose lease, is not known of a channel that is new.
+            let new = GrantRecord { ttl: longest, ..GrantRecord::floor(Epoch(0), 0) };
+            assert_eq!(memory.marks[2], Remembered::Mark(new));
+        }
+    }
+    // One that raises nothing leaves the lease as it is.
+    let mut store = open::<Flash>(gate::<Flash>());
+    let _ = block_on(store.boot());
+    put(&mut store, 1, leased).unwrap();
+    provision(&mut store, &provisioning(1)).unwrap();
+    let (Boot::Gate(_, memory), _) = boot::<Flash>(chip(store)) else { panic!("no gate") };
+    assert_eq!(memory.marks[1], Remembered::Mark(leased));
+}
+
+/// A blank board that is told where a fence stands takes the place of another, whose lease may still run; and what an
+/// attempt before has left does not make it a new one.
+#[test]
+fn a_spare_waits_for_what_the_old_gate_may_have_granted_and_a_new_gate_for_nothing() {
+    let of = |(epoch, floor), longest| {
+        let mut gate = provisioning(0);
+        gate.gate.longest_window = longest;
+        for channel in &mut gate.channels {
+            (channel.authority, channel.epoch, channel.floor) = (Authority::Own, Epoch(epoch), floor);
+        }
+        gate
+    };
+    let [short, long] = [10, 60].map(Duration::from_secs);
+    let (new, spare, other) = ((0, 0), (8, 0), (0, 500));
+    for (before, (epoch, floor), longest, ttl) in [
+        (None, new, long, Duration::ZERO),
+        (None, spare, long, long),
+        (None, other, long, long),
+        (Some((new, long)), new, long, Duration::ZERO),
+        (Some((new, long)), spare, long, long),
+        (Some((spare, short)), spare, long, long),
+        (Some((spare, long)), spare, short, long),
+    ] {
+        let mut store = open::<Flash>(Chip::erased::<Flash>());
+        let _ = block_on(store.boot());
+        if let Some((before, longest)) = before {
+            // All but its last record, the power fails, and whoever provisions thinks again.
+            let entries = entries(&of(before, longest));
+            for entry in &entries[..entries.len() - 1] {
+                let _ = block_on(store.put(entry)).unwrap();
+            }
+            let Some(Entry::Gate { config, channels, outputs }) = entries.last() else { panic!() };
+            let _ = block_on(store.complete(config, *channels, *outputs)).unwrap();
+            store = open::<Flash>(chip(store));
+            assert!(matches!(block_on(store.boot()), Boot::Blank));
+        }
+        provision(&mut store, &of((epoch, floor), longest)).unwrap();
+        let (Boot::Gate(_, memory), _) = boot::<Flash>(chip(store)) else { panic!("no gate") };
+        let first = GrantRecord { ttl, ..GrantRecord::floor(Epoch(epoch), floor) };
+        assert_eq!(memory.marks[..], [first; 2].map(Remembered::Mark), "after {before:?}");
+    }
+}
+
+/// A store that was cut off, or that failed, has left a mark in one copy: one of a channel that no provisioning has had yet, or
+/// a raise of one that is there. The provisioning that comes next stands no lower than it says, and with one copy alone.
+#[test]
+fn what_is_in_one_copy_only_keeps_no_first_mark_away() {
+    let longest = Duration::from_secs(60);
+    for (copy, channel) in Copy::BOTH.into_iter().flat_map(|copy| [1, 2].map(|channel| (copy, channel))) {
+        for (left, wanted) in [(5, 60), (80, 80)] {
+            let mut store = open::<Flash>(gate::<Flash>());
+            let _ = block_on(store.boot());
+            let floor = |token| GrantRecord { ttl: longest, ..GrantRecord::floor(Epoch(0), token) };
+            store.logs.set(&Mark::Stands(floor(left))).unwrap();
+            block_on(store.logs.append(Copy::A, copy, Key::mark(channel).unwrap())).unwrap();
+            let mut next = provisioning(1);
+            next.channels[usize::from(channel)].floor = 60;
+            provision(&mut store, &next).unwrap();
+            let flash = chip(store);
+            let half = flash.bytes.len() / 2;
+            for lost in [0, half] {
+                let mut alone = flash.clone();
+                alone.bytes[lost..lost + half].fill(0xff);
+                let (Boot::Gate(_, memory), _) = boot::<Flash>(alone) else { panic!("no gate") };
+                assert_eq!(trusted(&memory, usize::from(channel)), Some(floor(wanted)), "{left} in {copy:?}");
+            }
+        }
+    }
 }
 
 #[test]

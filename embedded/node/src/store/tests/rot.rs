@@ -1,5 +1,6 @@
 //! Rot: bits and bytes that change by themselves, in one copy and in both. The claim is: any single bit or byte rotted in
-//! either copy, in words of every length; the default run takes a sample of them, and a soak all of one length.
+//! either copy, in words of every length, brings nothing down that goes up, no channel's stamp and no boot number. The
+//! default run takes a sample of them, and a soak all of one length.
 
 use super::nor::Nor;
 use super::*;
@@ -7,41 +8,65 @@ use crate::words::Words;
 
 type Flash = Nor<4>;
 
-/// A gate whose first fence stands at `token`. Between its records are some in which erased flash seems to begin, as soon
-/// as their header has rotted.
-fn raised<F: Part>(token: u64) -> Chip {
-    let mut store = open::<F>(gate::<F>());
-    let _ = block_on(store.boot());
-    for token in 1..=token {
-        if token % 4 == 0 {
-            let mark = FenceRecord { token: u64::MAX - 1_000 + token, ..mark(1).mark };
-            put(&mut store, 1, GrantRecord { mark, ttl: Duration::from_micros(u64::MAX) }).unwrap();
-        }
-        put(&mut store, 0, mark(token)).unwrap();
-        if token % 3 == 0 {
-            let _ = block_on(store.put(&Entry::Latched(latched(u32::try_from(token).unwrap())))).unwrap();
-        }
-    }
-    chip(store)
+/// A gate's flash, and what it last said.
+struct Raised {
+    flash: Chip,
+    marks: [GrantRecord; 2],
+    latched: Latched,
+    /// The last boot that was counted.
+    boots: u32,
 }
 
-/// The higher mark stands, or it is a fault; never a lower one, and never a blank board. What the boot has mended, no
-/// later boot sees otherwise.
-fn assert_no_lower<F: Part>(damaged: Chip, token: u64, context: &str) -> bool {
+/// A gate whose first fence stands at `token`; it has booted now and then on the way there. Between its records are some in
+/// which erased flash seems to begin, as soon as their header has rotted.
+fn raised<F: Part>(token: u64) -> Raised {
+    let mut store = open::<F>(gate::<F>());
+    let (mut boots, mut marks, mut last) = (1, [GrantRecord::floor(Epoch(0), 0); 2], Latched::default());
+    let _ = block_on(store.boot());
+    for token in 1..=token {
+        if token % 2 == 1 {
+            let Boot::Gate(_, memory) = block_on(store.boot()) else { panic!("no gate") };
+            assert_eq!(memory.boots, boots + 1);
+            boots = memory.boots;
+            block_on(store.count(boots)).unwrap();
+        }
+        if token % 4 == 0 {
+            let mark = FenceRecord { token: u64::MAX - 1_000 + token, ..mark(1).mark };
+            marks[1] = GrantRecord { mark, ttl: Duration::from_micros(u64::MAX) };
+            put(&mut store, 1, marks[1]).unwrap();
+        }
+        marks[0] = mark(token);
+        put(&mut store, 0, marks[0]).unwrap();
+        if token % 3 == 0 {
+            last = latched(u32::try_from(token).unwrap());
+            let _ = block_on(store.put(&Entry::Latched(last))).unwrap();
+        }
+    }
+    Raised { flash: chip(store), marks, latched: last, boots }
+}
+
+/// The higher marks stand, or it is a fault; never a lower one, never a boot number that was used, and never a blank board.
+/// What the boot has mended, no later boot sees otherwise. Whether all of it stands.
+fn assert_no_lower<F: Part>(damaged: Chip, raised: &Raised, context: &str) -> bool {
+    let stands = |memory: &Memory| {
+        for (channel, last) in raised.marks.iter().enumerate() {
+            let stands = trusted(memory, channel);
+            assert!(stands.is_none_or(|found| found == *last), "{context}: channel {channel} at {stands:?}");
+        }
+        // Where the counter was lost it begins anew, far from all that were ever counted, and nothing that goes up is trusted.
+        let (next, lost) = (raised.boots + 1, memory.boots >= 1 << 31 && all_lost(memory));
+        assert!(memory.boots == next || lost, "{context}: boot {} after {}", memory.boots, raised.boots);
+        [0, 1].map(|channel| trusted(memory, channel))
+    };
     match boot::<F>(damaged) {
         (Boot::Gate(found, memory), after) => {
             assert_eq!(found, provisioning(0), "{context}");
-            let stands = trusted(&memory, 0);
-            assert!(stands.is_none_or(|found| found == mark(token)), "{context}: {stands:?}");
-            let last = latched(u32::try_from(token - token % 3).unwrap());
-            assert!(
-                stands.is_none() || memory.latched.or(last).says(memory.latched),
-                "{context}: {:?}",
-                memory.latched
-            );
+            let first = stands(&memory);
+            let held = memory.latched.or(raised.latched).says(memory.latched);
+            assert!(first[0].is_none() || held, "{context}: {:?}", memory.latched);
             let (again, _) = self::memory::<F>(after);
-            assert_eq!(trusted(&again, 0), stands, "{context}");
-            stands.is_some()
+            assert_eq!(stands(&again), first, "{context}");
+            all_trusted(&memory)
         }
         (Boot::Lost, _) => false,
         (Boot::Blank, _) => panic!("{context} made a blank board of a gate"),
@@ -57,7 +82,8 @@ fn rot_anywhere<F: Part>(every: usize) {
     let (mut faults, mut rots) = (0, 0);
     let whole = F::WRITE_SIZE == 4 && !F::ADAPTED;
     for token in [5, 300] {
-        let flash = raised::<F>(token);
+        let raised = raised::<F>(token);
+        let flash = &raised.flash;
         assert!(token == 5 || flash.erases.iter().any(|erases| *erases > 0), "round the storage");
         let mut progress = Progress::new(format!("{}, {token} raises", F::name()), flash.bytes.len());
         for at in 0..flash.bytes.len() {
@@ -86,7 +112,7 @@ fn rot_anywhere<F: Part>(every: usize) {
                 damaged.bytes[at] = other;
                 rots += 1;
                 let context = format!("{}, byte {at} from {old:x} to {other:x}", F::name());
-                faults += u32::from(!assert_no_lower::<F>(damaged, token, &context));
+                faults += u32::from(!assert_no_lower::<F>(damaged, &raised, &context));
             }
         }
     }
@@ -130,7 +156,8 @@ fn no_rotten_marker_brings_an_older_stamp_back() {
 }
 
 fn markers<F: Part>() {
-    let flash = raised::<F>(300);
+    let raised = raised::<F>(300);
+    let flash = &raised.flash;
     for at in (0..flash.bytes.len()).step_by(F::WRITE_SIZE.min(8)) {
         let word = at % F::ERASE_SIZE / F::WRITE_SIZE;
         if ![0, 1, F::ERASE_SIZE / F::WRITE_SIZE - 1].contains(&word) {
@@ -140,14 +167,14 @@ fn markers<F: Part>() {
         for (at, other) in [(at, !old), (at, 0), (at, 0xff), (last, 0), (last, 0xff), (last, 0x0f)] {
             let mut damaged = flash.clone();
             damaged.bytes[at] = other;
-            assert!(assert_no_lower::<F>(damaged, 300, &format!("byte {at} to {other:x}")), "one copy is enough");
+            assert!(assert_no_lower::<F>(damaged, &raised, &format!("byte {at} to {other:x}")), "one copy is enough");
         }
     }
 }
 
 #[test]
 fn a_lost_half_is_mended_from_the_other() {
-    let flash = raised::<Flash>(9);
+    let Raised { flash, .. } = raised::<Flash>(9);
     let half = flash.bytes.len() / 2;
     for lost in [0, half] {
         let mut erased = flash.clone();
@@ -163,7 +190,7 @@ fn a_lost_half_is_mended_from_the_other() {
 /// A flash that ends early: older records may stand before the cut, newer ones behind it.
 #[test]
 fn a_truncated_flash_still_knows_its_keys_and_trusts_nothing_else() {
-    let flash = raised::<Flash>(5);
+    let Raised { flash, .. } = raised::<Flash>(5);
     let mut answering = 0;
     for len in (0..flash.bytes.len()).step_by(64) {
         let mut truncated = flash.clone();
@@ -186,7 +213,8 @@ fn a_truncated_flash_still_knows_its_keys_and_trusts_nothing_else() {
 #[test]
 fn no_damage_to_both_copies_makes_a_blank_board_of_a_gate() {
     let mut random = Random(seed());
-    let flash = raised::<Flash>(7);
+    let raised = raised::<Flash>(7);
+    let flash = &raised.flash;
     let half = flash.bytes.len() / 2;
     let mut damages: Vec<Vec<u8>> = vec![];
     for len in [1, 16, 64, 100, 200, 300, 500, 1_000, 4_096, half] {
@@ -205,9 +233,9 @@ fn no_damage_to_both_copies_makes_a_blank_board_of_a_gate() {
     let erased = vec![0xff; 2 * half];
     for bytes in damages.into_iter().filter(|bytes| *bytes != erased) {
         let rotten = Chip { bytes, ..flash.clone() };
-        let _ = assert_no_lower::<Flash>(rotten.clone(), 7, "damage to both");
+        let _ = assert_no_lower::<Flash>(rotten.clone(), &raised, "damage to both");
         // Nor does a second look, after whatever the first has repaired.
         let (_, looked_at) = boot::<Flash>(rotten);
-        let _ = assert_no_lower::<Flash>(looked_at, 7, "damage to both, looked at");
+        let _ = assert_no_lower::<Flash>(looked_at, &raised, "damage to both, looked at");
     }
 }

@@ -1,7 +1,8 @@
 //! What a second reader tried: faults that come together, reads that are wider or never the same, flash that fails and
 //! goes on.
 
-use super::cuts::{Model, Operation, run, set_power};
+use super::cuts::set_power;
+use super::model::{Model, Operation, is_one, run, seen};
 use super::nor::{Nor, STEP};
 use super::*;
 use crate::words::Words;
@@ -10,24 +11,11 @@ fn lives(few: usize) -> usize {
     if soak() { 100 * few } else { few }
 }
 
-/// Whether `memory` takes nothing back of what is known, which it adds to; what is lost is no lower.
-fn learn(model: &mut Model, memory: &Memory) {
-    for (n, mark) in memory.marks.iter().enumerate() {
-        let Remembered::Mark(mark) = mark else { continue };
-        let floor = GrantRecord::floor(Epoch(0), 0);
-        model.marks.resize(model.marks.len().max(n + 1), floor);
-        let order = mark.mark.order(&model.marks[n].mark);
-        assert!(order.is_some_and(std::cmp::Ordering::is_ge), "channel {n} from {:?} to {mark:?}", model.marks[n]);
-        model.marks[n] = *mark;
-    }
-    assert!(memory.boots > model.boots, "boot {} after {}", memory.boots, model.boots);
-}
-
 /// A mark of one copy rots, and a cut leaves the other copy with a page half erased: what is left there of the markers
 /// decides what the log reads first, and it could be an older record.
 fn rot_here_and_a_cut_there<F: Part>(tries: usize) {
     let mut random = Random(seed() ^ F::WRITE_SIZE as u64);
-    let (mut flash, mut model, mut right, mut lost) = (gate::<F>(), Model::new(0), 0, 0);
+    let (mut flash, mut model, mut right, mut lost) = (gate::<F>(), Model::new(), 0, 0);
     while right + lost < tries {
         let operation = model.operation(&mut random);
         let all = usize::MAX / 2;
@@ -36,7 +24,7 @@ fn rot_here_and_a_cut_there<F: Part>(tries: usize) {
         set_power(&mut store, all);
         run(&mut store, &operation).unwrap();
         let after = chip(store);
-        for erasing in after.erasing.iter().filter(|_| !matches!(operation, Operation::Provision(_))) {
+        for erasing in after.erasing.iter().filter(|_| !matches!(operation, Operation::Provision(..))) {
             for _ in 0..8 {
                 let mut store = open::<F>(Chip { noise: random.next(), ..flash.clone() });
                 let _ = block_on(store.boot());
@@ -49,15 +37,16 @@ fn rot_here_and_a_cut_there<F: Part>(tries: usize) {
                 let here = &torn.bytes[half - there..][..half];
                 // The mark that stood, or the one that comes: where a page has been turned, the former may be gone.
                 let found = [&model, &model.after(&operation)].into_iter().find_map(|model| {
+                    let Remembered::Mark(mark) = model.marks[channel] else { return None };
                     let mut value = [0; 100];
-                    let len = record::encode(&Mark::Stands(model.marks[channel]), &mut value).unwrap();
+                    let len = record::encode(&Mark::Stands(mark), &mut value).unwrap();
                     Some((here.windows(len).rposition(|bytes| *bytes == value[..len])?, len))
                 });
                 let (at, len) = found.expect("it is in both");
                 torn.bytes[half - there + at + random.below(len)] ^= 1 << random.below(8);
                 match boot::<F>(Chip { noise: random.next(), ..torn }).0 {
                     Boot::Gate(_, memory) => {
-                        learn(&mut model.clone(), &memory);
+                        model.clone().learn(&memory);
                         if all_trusted(&memory) {
                             right += 1;
                         } else {
@@ -81,10 +70,38 @@ fn rot_in_one_copy_and_a_cut_in_the_other_bring_no_lower_stamp_back() {
     rot_here_and_a_cut_there::<Nor<32>>(lives(80));
 }
 
+/// How a hard life ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// With all that was acknowledged.
+    Well,
+    /// With a fault, which an operator's epoch has cured.
+    Restored,
+    /// With a board that can store nothing, or has lost its provisioning: it obeys nothing, and is to be erased.
+    Dead,
+}
+
+/// The operator sets an epoch above any ever used, on every channel that is lost.
+fn restore<F: Part>(flash: Chip, known: &Model, random: &mut Random) -> End {
+    let mut store = open::<F>(flash);
+    let Boot::Gate(_, memory) = block_on(store.boot()) else { return End::Dead };
+    if !memory.storable || block_on(store.count(memory.boots)).is_err() {
+        return End::Dead;
+    }
+    for (n, mark) in memory.marks.iter().enumerate().filter(|(_, mark)| matches!(mark, Remembered::Lost(_))) {
+        assert!(seen(mark).epoch <= seen(&known.marks[n]).epoch, "channel {n} at {mark:?}");
+        if put(&mut store, u8::try_from(n).unwrap(), known.restored(n, random)).is_err() {
+            return End::Dead;
+        }
+    }
+    let (Boot::Gate(_, memory), _) = boot::<F>(Chip { noise: random.next(), ..chip(store) }) else { return End::Dead };
+    if all_trusted(&memory) { End::Restored } else { End::Dead }
+}
+
 /// Boots and cuts one after the other: no mark that was reported or acknowledged goes down, and no number that was counted
 /// comes again. With `errors` the flash fails as at a cut, and the gate goes on without a boot.
-fn a_hard_life<F: Part>(random: &mut Random, fickle: bool, errors: usize) -> bool {
-    let (mut chip, mut model) = (gate::<F>(), Model::new(0));
+fn a_hard_life<F: Part>(random: &mut Random, fickle: bool, errors: usize) -> End {
+    let (mut chip, mut model) = (gate::<F>(), Model::new());
     for n in 0..40 {
         let mut store = open::<F>(Chip { noise: random.next(), fickle, ..chip });
         if n > 0 {
@@ -95,9 +112,9 @@ fn a_hard_life<F: Part>(random: &mut Random, fickle: bool, errors: usize) -> boo
             chip = self::chip(store);
             continue;
         };
-        model.variant = found.gate.keys.id;
-        assert_eq!(found, provisioning(model.variant));
-        learn(&mut model, &memory);
+        assert!(is_one(&found));
+        model.provisioning = found;
+        model.learn(&memory);
         if memory.storable && block_on(store.count(memory.boots)).is_ok() {
             model.boots = memory.boots;
             let mut errors = errors;
@@ -120,52 +137,68 @@ fn a_hard_life<F: Part>(random: &mut Random, fickle: bool, errors: usize) -> boo
         let (board, after) = boot::<F>(Chip { noise: random.next(), ..chip.clone() });
         let Boot::Gate(_, memory) = board else {
             assert!(matches!(board, Boot::Lost), "a blank board");
-            return false;
+            return End::Dead;
         };
         let mut known = model.clone();
-        learn(&mut known, &memory);
+        known.learn(&memory);
         if !all_trusted(&memory) {
-            return false;
+            return restore::<F>(after, &known, random);
         }
         if random.below(2) == 0 {
             (chip, model.marks) = (after, known.marks);
         }
     }
-    true
+    End::Well
 }
 
-fn hard_lives<F: Part>(fickle: bool, errors: usize) {
+/// Leads such lives; how many there were, and how many ended with a loss.
+fn hard_lives<F: Part>(group: &str, fickle: bool, errors: usize) -> [usize; 2] {
     let mut random = Random(seed());
-    let all = lives(3);
-    let lost = (0..all).filter(|_| !a_hard_life::<F>(&mut random, fickle, errors)).count();
+    let ends: Vec<End> = (0..lives(3)).map(|_| a_hard_life::<F>(&mut random, fickle, errors)).collect();
+    let [well, dead] = [End::Well, End::Dead].map(|which| ends.iter().filter(|end| **end == which).count());
+    let lost = ends.len() - well;
     println!(
-        "counted: words of {}, read {} at a time: {lost} of {all} hard lives ended with a loss",
+        "counted: {group}, words of {}, read {} at a time: {lost} of {} hard lives ended with a loss, {dead} of them with a \
+         board to be erased",
         F::WRITE_SIZE,
-        F::READ_SIZE
+        F::READ_SIZE,
+        ends.len()
     );
-    assert!(fickle || errors > 0 || lost == 0);
+    [ends.len(), lost]
 }
 
 #[test]
 fn wide_reads_lose_nothing() {
-    hard_lives::<Nor<4, 4>>(false, 0);
-    hard_lives::<Nor<4, 16>>(false, 0);
-    hard_lives::<Nor<32, 4>>(false, 0);
-    hard_lives::<Words<Nor<1>>>(false, 0);
+    let lives = |lives: [usize; 2]| assert_eq!(lives[1], 0);
+    lives(hard_lives::<Nor<4, 4>>("wide reads", false, 0));
+    lives(hard_lives::<Nor<4, 16>>("wide reads", false, 0));
+    lives(hard_lives::<Nor<32, 4>>("wide reads", false, 0));
+    lives(hard_lives::<Words<Nor<1>>>("wide reads", false, 0));
 }
 
+/// What a boot has read as whole may read otherwise a moment later, and what was to be mended is then lost: seldom, and always
+/// with a fault that says so.
 #[test]
 fn where_weak_bits_never_read_alike_nothing_goes_down() {
-    hard_lives::<Nor<4>>(true, 0);
-    hard_lives::<Nor<8, 8>>(true, 0);
-    hard_lives::<Nor<32>>(true, 0);
+    let group = "weak bits never alike";
+    let groups = [
+        hard_lives::<Nor<4>>(group, true, 0),
+        hard_lives::<Nor<8, 8>>(group, true, 0),
+        hard_lives::<Nor<32>>(group, true, 0),
+    ];
+    let [all, lost] = groups.into_iter().fold([0; 2], |[all, lost], [a, b]| [all + a, lost + b]);
+    // One life in fifty; a sample of nine may meet two by chance.
+    assert!(lost <= 2 + all / 50, "{lost} of {all}");
 }
 
+/// Safe, and often of no use any more: a flash that fails and is written to none the less may lose the provisioning too. How
+/// often it did is printed.
 #[test]
 fn a_flash_that_fails_and_goes_on_brings_nothing_down() {
-    hard_lives::<Nor<4>>(false, 3);
-    hard_lives::<Nor<8>>(false, 3);
-    hard_lives::<Nor<32>>(false, 3);
+    let group = "a flash that fails three times";
+    let _ = hard_lives::<Nor<4>>(group, false, 3);
+    let _ = hard_lives::<Nor<8>>(group, false, 3);
+    let _ = hard_lives::<Nor<32>>(group, false, 3);
 }
 
 /// A later firmware has stored a mark that this one cannot read, and a page's markers read either way: what this one can
