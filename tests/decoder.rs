@@ -217,7 +217,7 @@ fn a_gate_does_nothing_under_millions_of_frames() {
         }
     }
     gate.poll(now, Inputs::default());
-    assert!(gate.outputs().all(|value| value == 0) && gate.deadline().is_none());
+    assert!(gate.outputs().all(|value| value == 0) && gate.hang_by().is_none());
     // It still hears who is proven, and nothing of all that has used anything up.
     for byte in [&[0], &valid[1][..]].concat() {
         if let Some(Framed::Frame(frame)) = line.push(byte) {

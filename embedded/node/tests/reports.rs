@@ -4,7 +4,7 @@ mod bench;
 
 use bench::random::{Again, Random, seeds};
 use bench::*;
-use fencegate::{Duration, Instant};
+use fencegate::Duration;
 use fencegate_node::Remembered;
 use fencegate_wire::{Cause, Challenge, ChannelState, OutputConfig, Reason, Request, Role, SafeAction};
 
@@ -56,7 +56,7 @@ fn only_a_valid_command_of_that_channel_feeds_it() {
     for (what, feed) in feeders {
         let mut b = Bench::new();
         assert_eq!(b.ask(holder("a"), drive(0, 16, 2_000, &[1])), None);
-        let end = b.gate.deadline().unwrap().as_micros();
+        let end = b.deadline().unwrap();
         for us in (0..end).step_by(usize::try_from(50 * MS).unwrap()) {
             b.run_to_us(us);
             feed(&mut b);
@@ -108,7 +108,7 @@ fn the_fall_back_is_never_more_power() {
                     let mut b = Bench::with(|p| p.outputs[0] = output.clone());
                     assert_eq!(b.pins()[0], safe);
                     assert_eq!(b.ask(holder("a"), drive(0, 1, 1_000, &[value])), None);
-                    let end = b.gate.deadline().unwrap().as_micros();
+                    let end = b.deadline().unwrap();
                     assert_eq!(b.pins()[0], value);
                     for us in (end..=end + 101 * MS).step_by(500) {
                         b.at_us(us);
@@ -134,7 +134,7 @@ fn a_request_for_no_time_out_does_not_exist() {
         let Request::Drive { window: w, .. } = &mut request else { unreachable!() };
         *w = Duration::from_micros(window);
         assert_eq!(b.ask_with(holder("a"), challenge, request), None);
-        assert_eq!(b.gate.deadline().map(Instant::as_micros), Some(challenge.tick + longest), "{window} µs is clamped");
+        assert_eq!(b.deadline(), Some(challenge.tick + longest), "{window} µs is clamped");
         b.run_to_us(challenge.tick + longest - 1);
         assert_eq!(b.pins()[0], 1);
         b.run_to_us(challenge.tick + longest);
@@ -195,7 +195,7 @@ fn expiry_and_a_command_in_the_same_tick_leave_it_safe() {
     let challenge = b.challenge(holder("a"));
     let other = b.challenge(holder("a"));
     assert_eq!(b.ask_with(holder("a"), challenge, drive(0, 1, 2_000, &[1])), None);
-    let end = b.gate.deadline().unwrap().as_micros();
+    let end = b.deadline().unwrap();
     // A second command whose own window ends in that same tick: 2 s again, its challenge issued as early.
     let late = b.seal(holder("a"), Some(other), drive(0, 1, 2_000, &[1]));
     let skew = other.tick - challenge.tick;
@@ -208,14 +208,14 @@ fn expiry_and_a_command_in_the_same_tick_leave_it_safe() {
         let mut b = Bench::new();
         assert_eq!(b.ask(holder("a"), drive(0, 1, 2_000, &[1])), None);
         let challenge = b.challenge(holder("a"));
-        b.now = b.gate.deadline().unwrap().as_micros();
+        b.now = b.deadline().unwrap();
         b.ask_with(holder("a"), challenge, command.clone());
         assert_eq!(b.pins()[0], 0, "{command:?}");
     }
     // What a fresh command drives in that tick is a new window, and the old one has ended and been written down.
     let mut b = Bench::new();
     assert_eq!(b.ask(holder("a"), drive(0, 1, 2_000, &[1])), None);
-    b.now = b.gate.deadline().unwrap().as_micros();
+    b.now = b.deadline().unwrap();
     assert_eq!(b.ask(holder("a"), drive(0, 1, 2_000, &[1])), None);
     assert_eq!(b.status(0).cause, Cause::Window);
 }
@@ -255,7 +255,7 @@ fn the_ticks_wrap_changes_nothing() {
                 _ => release(2, token(&b, 2, false)),
             };
             let said = b.ask_with(holder("a"), challenge, request.clone());
-            let left = b.gate.deadline().map(|at| at.as_micros() - b.now);
+            let left = b.deadline().map(|at| at - b.now);
             told.push(format!("{} {request:?}: {said:?} {:?} {left:?}", b.now - start, b.pins()));
         }
         told
@@ -308,7 +308,7 @@ fn five_hundred_queued_commands_in_a_burst() {
                 queue.push(b.seal(holder("a"), Some(challenge), drive(0, 1 + random.below(3), window, &[1])));
                 b.now += random.below(4);
             }
-            let end = b.gate.deadline().unwrap().as_micros();
+            let end = b.deadline().unwrap();
             if stop {
                 b.inputs.inhibit = true;
                 b.poll();

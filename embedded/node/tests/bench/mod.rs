@@ -211,6 +211,13 @@ impl Bench {
         self.at_us(us);
     }
 
+    /// When the first channel lets go, or has its safe values; `None` where all have them. It lies L before what the board
+    /// feeds its watchdog with, unless its outputs drop by themselves.
+    pub(crate) fn deadline(&self) -> Option<u64> {
+        assert!(!self.board.drops, "each channel's hang has an end of its own");
+        self.gate.hang_by().map(|by| by.as_micros() - self.gate.lateness().as_micros())
+    }
+
     pub(crate) fn header(&mut self, role: Role) -> Header {
         self.nonce += 1;
         let GateConfig { gate, keys, .. } = &self.provisioning.gate;

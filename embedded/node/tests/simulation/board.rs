@@ -2,7 +2,7 @@
 
 use super::{Event, HANG, Lease, LeftOut, Outlasted, Packet, US, World};
 use crate::bench::{self, WORST_STORE, raise, verdict};
-use fencegate::{Duration, Instant};
+use fencegate::Duration;
 use fencegate_wire::{Reason, Request};
 
 impl World {
@@ -68,7 +68,7 @@ impl World {
     }
 
     pub(super) fn poll(&mut self) {
-        let due = self.bench.gate.deadline().map_or(0, Instant::as_micros) + self.config.lateness;
+        let due = self.bench.deadline().unwrap_or(0) + self.config.lateness;
         self.bench.now = self.gate.read(self.now).max(self.bench.now);
         if self.bench.now > due {
             let late = self.bench.now - due;
@@ -88,7 +88,7 @@ impl World {
             1 => self.config.lateness,
             _ => self.random.below(self.config.lateness + 1),
         };
-        if let Some(deadline) = self.bench.gate.deadline().map(Instant::as_micros) {
+        if let Some(deadline) = self.bench.deadline() {
             self.at(self.gate.when(deadline + lateness), Event::Poll(self.watch));
         }
     }
@@ -113,8 +113,7 @@ impl World {
         }
         self.hung = true;
         let now = self.gate.read(self.now).max(self.bench.now);
-        let end = self.bench.gate.deadline().map(|end| end.as_micros() + self.bench.gate.lateness().as_micros());
-        let reset = end.map_or(now + HANG, |end| end.clamp(now, now + HANG));
+        let reset = self.bench.gate.hang_by().map_or(now + HANG, |by| by.as_micros().clamp(now, now + HANG));
         self.at(self.gate.when(reset), Event::Watchdog);
     }
 
