@@ -141,15 +141,8 @@ impl Bench {
         (marks, (latched, unsure)): (&[Remembered], (Latched, bool)),
         now: u64,
     ) -> Gate {
-        let memory = Memory {
-            boots,
-            restless: 1,
-            storable: true,
-            mended: 0,
-            latched,
-            unsure,
-            marks: marks.iter().copied().collect(),
-        };
+        let marks = marks.iter().copied().collect();
+        let memory = Memory { boots, latched, unsure, marks, ..Memory::nothing() };
         Gate::new(provisioning.clone(), &memory, board, Instant::from_micros(now))
     }
 
