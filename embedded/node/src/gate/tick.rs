@@ -165,8 +165,9 @@ impl Gate {
         self.board.drops && self.config.outputs_of(n).iter().all(falls)
     }
 
-    /// By when a hang must be over; `None` where every channel has its safe values. It is the first channel's deadline and L,
-    /// and a store more for a channel whose end needs no processor: there the reset is the second thing that ends it.
+    /// By when a hang must be over; `None` where every channel has its safe values. It is the first channel's deadline and
+    /// the lateness, and a store more for a channel whose end needs no processor: there the reset is the second thing that
+    /// ends it.
     pub fn hang_by(&self) -> Option<Instant> {
         let ends = self.channels.iter().enumerate().filter_map(|(n, channel)| {
             let end = channel.deadline()?;

@@ -7,9 +7,9 @@
 //! value that comes back.
 //!
 //! What follows the gate's own way of going about it, because a host or the next boot can tell: how many refusals it
-//! remembers, and what is used up when one gives way; for how long whoever was refused as `busy` has the right of way; that it
-//! lets go before it stores; when it latches a fault, and tries that again. Another gate could differ there and keep the
-//! contract.
+//! remembers, and what is used up when one gives way; for how long whoever was refused as `busy` has the right of way;
+//! that it lets go before it stores; when it latches a fault, and tries that again. Another gate could differ there and
+//! keep the contract.
 
 #![allow(dead_code, reason = "every test file uses a part of it")]
 
