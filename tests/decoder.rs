@@ -4,7 +4,7 @@
 //! `FENCEGATE_SOAK=1` makes it ten million at each end.
 
 use fencegate::{Deadline, Duration, Epoch, FenceRecord, GrantRecord, HolderId, Instant, Limits, RaiseBudget, Token};
-use fencegate_node::{Board, DOMAIN, Gate, Inputs, Latched, Memory, Remembered, Step};
+use fencegate_node::{Board, DOMAIN, Gate, Inputs, Memory, Remembered, Step};
 use fencegate_tests::{Random, is_soak, seed};
 use fencegate_wire::{
     Answer, BaseKey, Challenge, ChannelConfig, Client, Credential, Deframer, Framed, GateConfig, GateId, GateStatus,
@@ -177,15 +177,7 @@ fn a_gate_does_nothing_under_millions_of_frames() {
         outputs: std::iter::repeat_n(OutputConfig::switch(), 2).collect(),
     };
     let floor = Remembered::Mark(GrantRecord::floor(Epoch(0), 0));
-    let memory = Memory {
-        boots: 1,
-        restless: 1,
-        storable: true,
-        mended: 0,
-        latched: Latched::default(),
-        unsure: false,
-        marks: [floor; 2].into_iter().collect(),
-    };
+    let memory = Memory { boots: 1, marks: [floor; 2].into_iter().collect(), ..Memory::nothing() };
     let now = Instant::from_micros(1_000);
     let board = Board { outputs: 2, worst_store: Duration::from_millis(20), drops: false };
     let mut gate = Gate::new(provisioning, &memory, board, now);
@@ -218,7 +210,7 @@ fn a_gate_does_nothing_under_millions_of_frames() {
         }
     }
     gate.poll(now, Inputs::default());
-    assert!(gate.outputs().all(|value| value == 0) && gate.deadline().is_none());
+    assert!(gate.outputs().all(|value| value == 0) && gate.hang_by().is_none());
     // It still hears who is proven, and nothing of all that has used anything up.
     for byte in [&[0], &valid[1][..]].concat() {
         if let Some(Framed::Frame(frame)) = line.push(byte) {

@@ -5,7 +5,7 @@
 use fencegate::{
     Deadline, Drift, Duration, Epoch, GrantRecord, HolderId, Instant, Limits, RaiseBudget, Token, WindowInput,
 };
-use fencegate_node::{Board, DOMAIN, Entry, Gate, Inputs, Latched, Memory, Remembered, Step, StoreError, Stored};
+use fencegate_node::{Board, DOMAIN, Entry, Gate, Inputs, Memory, Remembered, Step, StoreError, Stored};
 use fencegate_wire::{
     ChannelConfig, Client, Credential, GateConfig, GateId, Key, Keyring, Operation, Output, OutputConfig, Provisioning,
     Role, Timing,
@@ -392,8 +392,7 @@ impl World {
 
 fn boot(provisioning: &Provisioning, boots: u32, mark: GrantRecord) -> Gate {
     let marks = [Remembered::Mark(mark)].into_iter().collect();
-    let memory =
-        Memory { boots, restless: 1, storable: true, mended: 0, latched: Latched::default(), unsure: false, marks };
+    let memory = Memory { boots, marks, ..Memory::nothing() };
     let board = Board { outputs: 1, worst_store: Duration::from_micros(WORST_STORE), drops: false };
     Gate::new(provisioning.clone(), &memory, board, at(0))
 }

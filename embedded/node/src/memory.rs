@@ -49,7 +49,7 @@ pub struct Memory {
 
 impl Memory {
     /// What is known before the store was read.
-    pub(crate) const fn nothing() -> Self {
+    pub const fn nothing() -> Self {
         let latched = Latched { serial: 0, inhibited: 0, astray: 0 };
         Self { boots: 0, restless: 0, storable: true, mended: 0, latched, unsure: false, marks: heapless::Vec::new() }
     }

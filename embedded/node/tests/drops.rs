@@ -13,12 +13,17 @@ fn ends(b: &Bench) -> Vec<Option<u64>> {
     b.gate.ends().map(|end| end.map(Instant::as_micros)).collect()
 }
 
+/// When a channel's window ends, as the gate tells who asks.
+fn end_of(b: &mut Bench, channel: u8) -> u64 {
+    b.now + b.status(channel).window_left.as_micros()
+}
+
 #[test]
 fn a_store_waits_for_no_window_that_ends_by_hardware() {
     for (drops, verdict) in [(true, None), (false, Some(Reason::Busy))] {
         let mut b = if drops { Bench::that_drops(SLOW, |_| ()) } else { Bench::with_board(SLOW, |_| ()) };
         assert_eq!(b.ask(holder("a"), drive(0, 1, 800, &[1])), None);
-        let end = b.gate.deadline().unwrap().as_micros();
+        let end = end_of(&mut b, 0);
         b.storing = Some(900 * MS);
         assert_eq!(b.ask(holder("b"), raise(2, 1)), verdict);
         if drops {
@@ -34,12 +39,11 @@ fn the_hardware_is_told_each_end_and_a_hang_ends_a_store_later() {
     assert_eq!((ends(&b), b.gate.hang_by()), (vec![None; 4], None));
     assert_eq!(b.ask(holder("a"), drive(0, 1, 10_000, &[1])), None);
     assert_eq!(b.ask(holder("a"), drive(2, 1, 5_000, &[0, 1])), None);
-    let short = b.gate.deadline().unwrap();
+    let short = end_of(&mut b, 2);
     let [long, None, first, second] = ends(&b)[..] else { panic!("{:?}", ends(&b)) };
-    assert_eq!((first, second), (Some(short.as_micros()), Some(short.as_micros())), "a channel's outputs end together");
+    assert_eq!((first, second), (Some(short), Some(short)), "a channel's outputs end together");
     assert!(long > first);
-    let by = b.gate.hang_by().unwrap();
-    assert_eq!(by.since(short).unwrap(), Duration::from_millis(5 + 900));
+    assert_eq!(b.gate.hang_by().unwrap().as_micros(), short + 5 * MS + 900 * MS);
     // Another window, another end; and none without one.
     assert_eq!(b.ask(holder("a"), drive(2, 1, 1_000, &[0, 1])), None);
     assert!(ends(&b)[2] < first);
@@ -58,9 +62,9 @@ fn what_takes_more_than_dropping_is_as_on_any_board() {
         // The second of the two outputs of channel 2.
         let mut b = Bench::that_drops(SLOW, |p| change(&mut p.outputs[3]));
         assert_eq!(b.ask(holder("a"), drive(2, 1, 800, &[1, 0])), None);
-        let end = b.gate.deadline().unwrap();
-        assert_eq!(ends(&b), [None, None, Some(end.as_micros()), None], "the first still drops");
-        assert_eq!(b.gate.hang_by().unwrap().since(end).unwrap(), Duration::from_millis(5));
+        let end = end_of(&mut b, 2);
+        assert_eq!(ends(&b), [None, None, Some(end), None], "the first still drops");
+        assert_eq!(b.gate.hang_by().unwrap().as_micros(), end + 5 * MS);
         assert_eq!(b.ask(holder("b"), raise(0, 1)), Some(Reason::Busy));
     }
 }

@@ -5,7 +5,8 @@ mod bench;
 use bench::*;
 use fencegate::{Duration, Epoch, FenceRecord, Token};
 use fencegate_node::Remembered;
-use fencegate_wire::{ChannelConfig, OutputConfig, Reason, Request, Role, SafeAction};
+use fencegate_wire::{ChannelConfig, OutputConfig, Reason, Request, Role, SafeAction, Sealed, seal};
+use serde::Serialize;
 
 /// Sends a frame once more: it is refused again, for the same reason or since its challenge is used up.
 fn is_refused_again(b: &mut Bench, who: Role, frame: Vec<u8>, reason: Reason) {
@@ -156,4 +157,60 @@ fn a_successor_gets_in_where_the_way_to_the_safe_state_is_long() {
         });
         assert!(waited.is_some_and(|n| n <= 50), "{request:?}: {waited:?} drives of the old holder");
     }
+}
+
+/// Says something that a later host may say; `range` is the answer, and it has done nothing.
+fn is_out_of_range(b: &mut Bench, who: Role, body: &impl Serialize, what: &str) {
+    let before = (b.pins(), b.marks.clone(), b.latched, b.stores, b.deadline());
+    let frame = seal(&b.header(who), &b.keys(who).request, body).unwrap().0.to_vec();
+    for again in ["", " again"] {
+        let refused = verdict(&b.send(who, frame.clone()).unwrap().reply);
+        assert_eq!(refused, Some(Reason::Range), "{who:?}: {what}{again}");
+        assert_eq!((b.pins(), b.marks.clone(), b.latched, b.stores, b.deadline()), before, "{who:?}: {what}{again}");
+    }
+}
+
+/// An older firmware fails closed: of a request that it does not know, or that says more than it can read, it does no part.
+#[test]
+fn what_a_later_host_says_is_out_of_range_as_a_whole() {
+    let (a, operator) = (holder("a"), Role::Operator);
+    let mut b = Bench::new();
+    b.inputs.presence = true;
+    assert_eq!(b.ask(a, drive(0, 33, 60_000, &[1])), None);
+    assert_eq!(b.ask(a, acquire(1, 60_000)), None);
+    let [first, other] = [a, operator].map(|who| b.challenge(who));
+    for who in [a, operator, Role::Observer] {
+        for number in (15_u16..300).chain([u16::MAX]) {
+            // Alone, and with what a drive would say.
+            is_out_of_range(&mut b, who, &(None::<()>, number), &format!("request {number}"));
+            let fields = (0_u8, 0_u32, 34_u64, 60_000_000_u64, [1_u8, 2]);
+            is_out_of_range(&mut b, who, &(Some(first), number, fields), &format!("request {number}"));
+        }
+    }
+    let requests = [
+        (a, Request::Challenge),
+        (Role::Observer, Request::Status),
+        (Role::Observer, Request::Channel { channel: 0 }),
+        (operator, Request::Counters),
+        (a, raise(0, 34)),
+        (a, drive(0, 33, 2_000, &[1])),
+        (a, release(0, 33)),
+        (operator, epoch(0, 1, 0)),
+        (operator, Request::Rearm { channel: 0 }),
+        (a, acquire(1, 10_000)),
+        (a, renew(1, 1)),
+        (operator, Request::Log { from: 0 }),
+    ];
+    for (who, request) in requests.into_iter().chain(provisioning().requests().map(|piece| (operator, piece))) {
+        let challenge = request.changes().then_some(if who == a { first } else { other });
+        let sealed = Sealed { challenge, request };
+        let what = format!("{sealed:?} and more");
+        is_out_of_range(&mut b, who, &(&sealed, 0_u8), &what);
+        is_out_of_range(&mut b, who, &(&sealed, [0xff_u8; 16]), &what);
+        is_out_of_range(&mut b, who, &(&sealed, &sealed), "the same twice in one");
+    }
+    // Each is counted, and none of their challenges was used up: they are good for what can be read.
+    assert_eq!(b.count(Reason::Range), 2 * (3 * 286 * 2 + 3 * (12 + 8)));
+    assert_eq!(b.ask_with(a, first, drive(0, 33, 60_000, &[0])), None);
+    assert_eq!(b.ask_with(operator, other, epoch(0, 1, 0)), None);
 }

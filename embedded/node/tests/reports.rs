@@ -4,7 +4,7 @@ mod bench;
 
 use bench::random::{Again, Random, seeds};
 use bench::*;
-use fencegate::{Duration, Instant};
+use fencegate::Duration;
 use fencegate_node::Remembered;
 use fencegate_wire::{Cause, Challenge, ChannelState, OutputConfig, Reason, Request, Role, SafeAction};
 
@@ -56,7 +56,7 @@ fn only_a_valid_command_of_that_channel_feeds_it() {
     for (what, feed) in feeders {
         let mut b = Bench::new();
         assert_eq!(b.ask(holder("a"), drive(0, 16, 2_000, &[1])), None);
-        let end = b.gate.deadline().unwrap().as_micros();
+        let end = b.deadline().unwrap();
         for us in (0..end).step_by(usize::try_from(50 * MS).unwrap()) {
             b.run_to_us(us);
             feed(&mut b);
@@ -108,7 +108,7 @@ fn the_fall_back_is_never_more_power() {
                     let mut b = Bench::with(|p| p.outputs[0] = output.clone());
                     assert_eq!(b.pins()[0], safe);
                     assert_eq!(b.ask(holder("a"), drive(0, 1, 1_000, &[value])), None);
-                    let end = b.gate.deadline().unwrap().as_micros();
+                    let end = b.deadline().unwrap();
                     assert_eq!(b.pins()[0], value);
                     for us in (end..=end + 101 * MS).step_by(500) {
                         b.at_us(us);
@@ -134,7 +134,7 @@ fn a_request_for_no_time_out_does_not_exist() {
         let Request::Drive { window: w, .. } = &mut request else { unreachable!() };
         *w = Duration::from_micros(window);
         assert_eq!(b.ask_with(holder("a"), challenge, request), None);
-        assert_eq!(b.gate.deadline().map(Instant::as_micros), Some(challenge.tick + longest), "{window} µs is clamped");
+        assert_eq!(b.deadline(), Some(challenge.tick + longest), "{window} µs is clamped");
         b.run_to_us(challenge.tick + longest - 1);
         assert_eq!(b.pins()[0], 1);
         b.run_to_us(challenge.tick + longest);
@@ -186,38 +186,60 @@ fn the_last_command_never_comes_back_by_itself() {
     }
 }
 
-/// "A command in the very tick in which it expired kept it up."
+/// "A command in the very tick in which it expired kept it up." One whose own window is over in that tick does nothing. One
+/// that came with a later challenge has a new window: it drives until that ends, and the old one has ended.
 #[test]
 fn expiry_and_a_command_in_the_same_tick_leave_it_safe() {
-    let mut b = Bench::new();
-    b.storing = Some(0);
-    assert_eq!(b.ask(holder("a"), raise(0, 1)), None);
-    let challenge = b.challenge(holder("a"));
-    let other = b.challenge(holder("a"));
-    assert_eq!(b.ask_with(holder("a"), challenge, drive(0, 1, 2_000, &[1])), None);
-    let end = b.gate.deadline().unwrap().as_micros();
-    // A second command whose own window ends in that same tick: 2 s again, its challenge issued as early.
-    let late = b.seal(holder("a"), Some(other), drive(0, 1, 2_000, &[1]));
-    let skew = other.tick - challenge.tick;
-    b.now = end + skew;
-    assert_eq!(verdict(&b.send(holder("a"), late).unwrap().reply), Some(Reason::Expired));
-    assert_eq!(b.pins()[0], 0);
-    assert_eq!(b.status(0).cause, Cause::Window);
-    // The first poll of that tick lets go, and so does a command alone, whatever it says of itself.
-    for command in [drive(0, 1, 2_000, &[0]), raise(0, 1), drive(0, 1, 0, &[1])] {
+    // A drive that its challenge leaves so long: 100 ppm and L more.
+    let lasting = |left: u64| {
+        let window = ((left + 5 * MS) * 10_000).div_ceil(9_999);
+        assert_eq!(window - window.div_ceil(10_000) - 5 * MS, left);
+        let mut request = drive(0, 1, 0, &[1]);
+        let Request::Drive { window: w, .. } = &mut request else { unreachable!() };
+        *w = Duration::from_micros(window);
+        request
+    };
+    let driven = || {
         let mut b = Bench::new();
+        b.storing = Some(0);
         assert_eq!(b.ask(holder("a"), drive(0, 1, 2_000, &[1])), None);
-        let challenge = b.challenge(holder("a"));
-        b.now = b.gate.deadline().unwrap().as_micros();
-        b.ask_with(holder("a"), challenge, command.clone());
-        assert_eq!(b.pins()[0], 0, "{command:?}");
+        let end = b.deadline().unwrap();
+        (b, end)
+    };
+    for polled in [false, true] {
+        for challenged in [0, 1, MS, 1_900 * MS] {
+            for (beyond, said) in [(0, Some(Reason::Expired)), (1, None)] {
+                let (mut b, end) = driven();
+                b.now += challenged;
+                let challenge = b.challenge(holder("a"));
+                let command = lasting(end + beyond - challenge.tick);
+                b.now = end;
+                if polled {
+                    b.poll();
+                    assert_eq!(b.pins()[0], 0, "the first poll of that tick lets go");
+                }
+                assert_eq!(b.ask_with(holder("a"), challenge, command), said, "it ends {beyond} µs later");
+                assert_eq!(b.status(0).cause, Cause::Window, "the old window has ended, and that is written down");
+                assert_eq!(b.pins()[0], i32::from(said.is_none()));
+                b.at_us(end + beyond);
+                assert_eq!(b.pins()[0], 0);
+            }
+        }
     }
-    // What a fresh command drives in that tick is a new window, and the old one has ended and been written down.
-    let mut b = Bench::new();
+    // So with what drives nothing: it keeps nothing up either.
+    for command in [drive(0, 1, 2_000, &[0]), raise(0, 1), drive(0, 1, 0, &[1])] {
+        let (mut b, end) = driven();
+        let challenge = b.challenge(holder("a"));
+        b.now = end;
+        b.ask_with(holder("a"), challenge, command.clone());
+        assert_eq!((b.pins()[0], b.status(0).cause), (0, Cause::Window), "{command:?}");
+    }
+    // With a challenge of that very tick, the whole of a new window.
+    let (mut b, end) = driven();
+    b.now = end;
     assert_eq!(b.ask(holder("a"), drive(0, 1, 2_000, &[1])), None);
-    b.now = b.gate.deadline().unwrap().as_micros();
-    assert_eq!(b.ask(holder("a"), drive(0, 1, 2_000, &[1])), None);
-    assert_eq!(b.status(0).cause, Cause::Window);
+    assert_eq!((b.pins()[0], b.status(0).cause), (1, Cause::Window));
+    assert!(b.deadline().unwrap() >= end + 1_994 * MS);
 }
 
 /// "After 49.7 days it never let go any more." 2³¹ and 2³² µs are 36 and 72 minutes; ms would be 25 and 50 days.
@@ -255,7 +277,7 @@ fn the_ticks_wrap_changes_nothing() {
                 _ => release(2, token(&b, 2, false)),
             };
             let said = b.ask_with(holder("a"), challenge, request.clone());
-            let left = b.gate.deadline().map(|at| at.as_micros() - b.now);
+            let left = b.deadline().map(|at| at - b.now);
             told.push(format!("{} {request:?}: {said:?} {:?} {left:?}", b.now - start, b.pins()));
         }
         told
@@ -308,7 +330,7 @@ fn five_hundred_queued_commands_in_a_burst() {
                 queue.push(b.seal(holder("a"), Some(challenge), drive(0, 1 + random.below(3), window, &[1])));
                 b.now += random.below(4);
             }
-            let end = b.gate.deadline().unwrap().as_micros();
+            let end = b.deadline().unwrap();
             if stop {
                 b.inputs.inhibit = true;
                 b.poll();

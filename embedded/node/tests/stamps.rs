@@ -4,7 +4,7 @@ mod bench;
 
 use bench::*;
 use fencegate::{Duration, Epoch, FenceRecord, Instant, Token};
-use fencegate_node::{Board, Gate, Latched, Memory, Remembered};
+use fencegate_node::{Board, Gate, Memory, Remembered};
 use fencegate_wire::{
     Challenge, ChannelState, Fault, GateId, GateStatus, Header, Nonce, OutputConfig, Reason, Refused, Reply, Request,
     Role, Sealed, seal,
@@ -361,12 +361,9 @@ fn a_flash_that_cannot_be_written_takes_no_epoch_either() {
     let mut b = Bench::new();
     let memory = Memory {
         boots: 1 << 31,
-        restless: 1,
         storable: false,
-        mended: 0,
-        latched: Latched::default(),
-        unsure: false,
         marks: core::iter::repeat_n(Remembered::Lost(FenceRecord::floor(Epoch(0), 0)), 3).collect(),
+        ..Memory::nothing()
     };
     let board = Board { outputs: 4, worst_store: WORST_STORE, drops: false };
     b.gate = Gate::new(provisioning(), &memory, board, Instant::from_micros(0));

@@ -14,11 +14,15 @@ const A_RUN: u64 = 50;
 fn any(random: &mut Random) -> Config {
     let drift = |random: &mut Random| random.pick(&[0, 20_000, 100_000, 500_000, 10_000_000, 50_000_000]);
     let own = random.once_in(3);
+    // A third of the outputs keep their value for a while, and a third drop by themselves.
+    let kind = random.below(3);
     Config {
         ttl: random.pick(&[1_000_000, 2_000_000, 5_000_000, 10_000_000, 30_000_000]),
         drift: [drift(random), drift(random), drift(random)],
         lateness: random.pick(&[0, 1_000, 5_000, 20_000]),
         reaction: random.pick(&[0, 10_000, 100_000]),
+        keep: if kind == 0 { random.pick(&[1_000, 50_000, 300_000]) } else { 0 },
+        drops: kind == 1,
         own,
         // The gate knows its own leases, and cuts what is claimed of them. Of others' it knows what it is told.
         greedy: own && random.once_in(2),
@@ -143,6 +147,8 @@ fn finds(left_out: LeftOut, own: bool) {
                 // Under an L as long as a store nobody would notice one.
                 lateness: if left_out == LeftOut::RightOfWay { 1_000 } else { 20_000 },
                 reaction: 100_000,
+                keep: 0,
+                drops: false,
                 own,
                 greedy: false,
                 left_out,

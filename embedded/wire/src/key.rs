@@ -15,7 +15,8 @@ use zeroize::{Zeroize, ZeroizeOnDrop};
 /// HMAC over SHA-256 (RFC 2104, FIPS 180-4).
 pub(crate) type HmacSha256 = Hmac<Sha256>;
 
-/// 32 secret bytes. `Debug` and every log show none of them.
+/// 32 secret bytes. `Debug` says nothing of them, and `defmt::Format` is missing on purpose: no log can be given a key, nor
+/// anything that holds one.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Zeroize, ZeroizeOnDrop)]
 pub struct Key([u8; Self::LEN]);
 

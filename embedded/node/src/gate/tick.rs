@@ -2,7 +2,7 @@
 
 use super::{Gate, LATCH_AGAIN};
 use crate::Stored;
-use crate::channel::{Channel, Wanted};
+use crate::channel::Wanted;
 use crate::entry::Entry;
 use crate::inputs::Inputs;
 use crate::latched::Latched;
@@ -165,8 +165,9 @@ impl Gate {
         self.board.drops && self.config.outputs_of(n).iter().all(falls)
     }
 
-    /// By when a hang must be over; `None` where nothing is driven. It is the first channel's deadline and the lateness,
-    /// and a store more for a channel whose end needs no processor: there the reset is the second thing that ends it.
+    /// By when a hang must be over; `None` where every channel has its safe values. It is the first channel's deadline and
+    /// the lateness, and a store more for a channel whose end needs no processor: there the reset is the second thing that
+    /// ends it.
     pub fn hang_by(&self) -> Option<Instant> {
         let ends = self.channels.iter().enumerate().filter_map(|(n, channel)| {
             let end = channel.deadline()?;
@@ -188,12 +189,6 @@ impl Gate {
             (ChannelState::Driven, _) | (_, ChannelState::Driven) => ChannelState::Driven,
             (ChannelState::Safe, ChannelState::Safe) => ChannelState::Safe,
         })
-    }
-
-    /// When the first channel lets go or has its safe values; `None` where all have them. A hang ends no later than this
-    /// and the lateness.
-    pub fn deadline(&self) -> Option<Instant> {
-        self.channels.iter().filter_map(Channel::deadline).min()
     }
 }
 

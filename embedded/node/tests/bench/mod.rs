@@ -142,15 +142,8 @@ impl Bench {
         (marks, (latched, unsure)): (&[Remembered], (Latched, bool)),
         now: u64,
     ) -> Gate {
-        let memory = Memory {
-            boots,
-            restless: 1,
-            storable: true,
-            mended: 0,
-            latched,
-            unsure,
-            marks: marks.iter().copied().collect(),
-        };
+        let marks = marks.iter().copied().collect();
+        let memory = Memory { boots, latched, unsure, marks, ..Memory::nothing() };
         Gate::new(provisioning.clone(), &memory, board, Instant::from_micros(now))
     }
 
@@ -210,6 +203,13 @@ impl Bench {
             self.now = next.max(self.now + 1);
         }
         self.at_us(us);
+    }
+
+    /// When the first channel lets go, or has its safe values; `None` where all have them. It is told from what the board
+    /// feeds its watchdog with: that is L later, and where all channels drop by themselves a store more.
+    pub(crate) fn deadline(&self) -> Option<u64> {
+        let store = if self.board.drops { self.board.worst_store.as_micros() } else { 0 };
+        self.gate.hang_by().map(|by| by.as_micros() - self.gate.lateness().as_micros() - store)
     }
 
     pub(crate) fn header(&mut self, role: Role) -> Header {

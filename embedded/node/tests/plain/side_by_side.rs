@@ -2,7 +2,7 @@
 
 use super::{Asked, CHANNELS, Fault, Latched, Mark, OBSERVER, OPERATOR, Plain, Said, TERMS, What};
 use crate::bench::{Bench, holder};
-use fencegate::{Drift, Duration, Epoch, FenceRecord, GrantRecord, HolderId, Instant, RaiseBudget, Token};
+use fencegate::{Drift, Duration, Epoch, FenceRecord, GrantRecord, HolderId, RaiseBudget, Token};
 use fencegate_node::Remembered;
 use fencegate_wire::{
     Authority, Challenge, ChannelConfig, OutputConfig, Provisioning, Reason, Refused, Reply, Request, Role, SafeAction,
@@ -243,7 +243,7 @@ impl SideBySide {
     pub(crate) fn compare(&self) {
         assert_eq!(self.bench.pins(), self.plain.outputs());
         let deadline = (0..CHANNELS).filter_map(|n| self.plain.deadline(n)).min();
-        assert_eq!(self.bench.gate.deadline().map(Instant::as_micros), deadline);
+        assert_eq!(self.bench.deadline(), deadline);
         for (n, (mark, lost)) in self.flash.into_iter().enumerate() {
             let stored = if lost { Remembered::Lost(fence_of(mark)) } else { Remembered::Mark(record_of(mark)) };
             assert_eq!(self.bench.marks[n], stored, "channel {n}");

@@ -1,8 +1,9 @@
 //! The gate's side: its board, its cable, its stores, and what makes it boot.
 
-use super::{Event, HANG, Lease, LeftOut, Outlasted, Packet, US, World};
-use crate::bench::{self, WORST_STORE, raise, verdict};
-use fencegate::{Duration, Instant};
+use super::clock::Outlasted;
+use super::{Event, HANG, Lease, LeftOut, Packet, US, World};
+use crate::bench::{self, WORST_STORE, drive, raise, verdict};
+use fencegate::Duration;
 use fencegate_wire::{Reason, Request};
 
 impl World {
@@ -57,20 +58,32 @@ impl World {
         }
     }
 
-    /// Somebody raises the fence of another channel, which stores.
+    /// Somebody raises the fence of another channel, which stores, and now and then drives it.
     pub(super) fn neighbour(&mut self) {
         self.board_time();
-        self.neighbour += 1;
         let n = bench::holder("n");
-        let asked = self.bench.ask(n, raise(2, self.neighbour));
-        assert!(matches!(asked, None | Some(Reason::Busy)), "{asked:?}");
+        let wanted = match self.random.below(4) {
+            0 if self.neighbour > 0 => None, // under the stamp that it has
+            any => {
+                self.neighbour += 1;
+                (any > 1).then(|| raise(2, self.neighbour))
+            }
+        };
+        self.neighbour_due = None; // a higher stamp lets go before it is stored
+        let window = 10 + u32::try_from(self.random.below(1_000)).unwrap();
+        let wanted = wanted.unwrap_or_else(|| drive(2, self.neighbour, window, &[1, 1]));
+        let asked = self.bench.ask(n, wanted);
+        assert!(matches!(asked, None | Some(Reason::Busy | Reason::Expired)), "{asked:?}");
         self.settle();
+        let driven = self.bench.pins()[2] != 0;
+        let left = driven.then(|| self.bench.status(2).window_left.as_micros());
+        self.neighbour_due = left.map(|left| self.bench.now + left + self.config.lateness);
     }
 
     pub(super) fn poll(&mut self) {
-        let due = self.bench.gate.deadline().map_or(0, Instant::as_micros) + self.config.lateness;
+        let due = self.bench.deadline().unwrap_or(0) + self.config.lateness;
         self.bench.now = self.gate.read(self.now).max(self.bench.now);
-        if self.bench.now > due {
+        if self.bench.now > due && !self.config.drops {
             let late = self.bench.now - due;
             self.violation = Some(format!("a store has held the dead man's switch up for {late} µs"));
         }
@@ -88,8 +101,13 @@ impl World {
             1 => self.config.lateness,
             _ => self.random.below(self.config.lateness + 1),
         };
-        if let Some(deadline) = self.bench.gate.deadline().map(Instant::as_micros) {
+        if let Some(deadline) = self.bench.deadline() {
             self.at(self.gate.when(deadline + lateness), Event::Poll(self.watch));
+        }
+        let end = self.bench.gate.ends().next().flatten();
+        self.drop = end.map(|end| self.gate.when(end.as_micros()));
+        if let Some(end) = self.drop {
+            self.at(end, Event::Drop(self.watch));
         }
     }
 
@@ -99,11 +117,27 @@ impl World {
     }
 
     pub(super) fn look(&mut self) {
-        let driven = self.bench.pins()[0] != 0;
-        if self.driven && !driven {
-            self.off = self.board_now() + self.gate.span(self.config.reaction);
+        let pins = self.bench.pins();
+        if pins[0] == 0 {
+            // Its hardware may have been there before.
+            let now = self.board_now();
+            self.fall(self.drop.map_or(now, |end| end.min(now)));
         }
-        self.driven = driven;
+        self.driven = pins[0] != 0;
+        if pins[2] == 0
+            && let Some(due) = self.neighbour_due.take()
+            && self.bench.now > due
+            && !self.config.drops
+        {
+            self.violation = Some(format!("the neighbour's outputs were {} µs late", self.bench.now - due));
+        }
+    }
+
+    /// The output that was driven is let go of.
+    pub(super) fn fall(&mut self, at: u64) {
+        if core::mem::take(&mut self.driven) {
+            self.off = at + self.gate.span(self.config.reaction);
+        }
     }
 
     /// The board's task stops for good. It has fed the watchdog a moment ago, with what was left.
@@ -113,18 +147,15 @@ impl World {
         }
         self.hung = true;
         let now = self.gate.read(self.now).max(self.bench.now);
-        let end = self.bench.gate.deadline().map(|end| end.as_micros() + self.bench.gate.lateness().as_micros());
-        let reset = end.map_or(now + HANG, |end| end.clamp(now, now + HANG));
+        let reset = self.bench.gate.hang_by().map_or(now + HANG, |by| by.as_micros().clamp(now, now + HANG));
         self.at(self.gate.when(reset), Event::Watchdog);
     }
 
     /// The watchdog, or a power cut: the outputs fall, and the gate boots.
     pub(super) fn reset(&mut self, lease: &mut Lease) {
-        if self.driven {
-            self.off = self.now + self.gate.span(self.config.reaction);
-        }
-        self.driven = false;
+        self.fall(self.now);
         self.hung = false;
+        self.neighbour_due = None;
         self.bench.power_cut();
         self.gate.origin = self.now;
         lease.reset = true;

@@ -1,5 +1,7 @@
 //! Clocks that drift.
 
+use fencegate::Duration;
+
 /// A clock that shows whole microseconds since `origin` and goes at `rate` billionths of the real pace.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
@@ -26,5 +28,17 @@ impl Clock {
     /// How long so many of its microseconds take, in real nanoseconds.
     pub(crate) fn span(self, us: u64) -> u64 {
         u64::try_from(u128::from(us) * SCALE / u128::from(self.rate)).unwrap()
+    }
+}
+
+/// How long a lease lasts on a clock that may be too fast by `ppb`.
+pub(crate) trait Outlasted {
+    fn outlasted(self, ppb: u64) -> u64;
+}
+
+impl Outlasted for Duration {
+    fn outlasted(self, ppb: u64) -> u64 {
+        let exact = u128::from(self.as_micros()) * 1_000_000_000;
+        u64::try_from(exact.div_ceil(1_000_000_000 - u128::from(ppb))).unwrap()
     }
 }

@@ -1,9 +1,11 @@
 //! The holder's side: core's holder, and its conversation with the gate.
 
 use super::{Drive, Event, Lease, Packet, US, World};
-use crate::bench::raise;
-use fencegate::{Duration, Epoch, Instant, Output};
-use fencegate_wire::Request;
+use crate::bench::{holder, raise};
+use fencegate::{Deadline, Duration, Epoch, Instant, Output};
+use fencegate_wire::{
+    Answer, Challenge, Client, Credential, Operation, Output as Said, Reply, Request, Sealed, Timing, Unverified, seal,
+};
 
 impl World {
     fn holder_time(&self) -> Instant {
@@ -65,6 +67,27 @@ impl World {
         }
     }
 
+    /// What the wire's client makes of an operation once it has received a challenge.
+    fn sealed(&self, operation: Operation, challenge: Challenge, received: Instant) -> Request {
+        let (a, gate) = (holder("a"), &self.bench.provisioning.gate);
+        let keys = self.bench.keys(a);
+        let credential = Credential { gate: gate.gate, role: a, key_id: gate.keys.id, keys: keys.clone() };
+        let mut client = Client::new(credential, 0, Timing::default());
+        client.begin(operation, Deadline::at(Instant::from_micros(u64::MAX)));
+        let said = |client: &mut Client| {
+            let Said::Send(mut frame) = client.poll(received) else { panic!("it says nothing") };
+            let last = frame.len() - 1;
+            let said = Unverified::read(&mut frame[1..last]).unwrap().verify(&keys.request).unwrap();
+            (*said.header(), said.body::<Sealed>().unwrap().request)
+        };
+        let (asked, _) = said(&mut client);
+        let answer = Answer { challenge, reply: Reply::Challenge };
+        let (mut answer, _) = seal(&asked.reply(), &keys.answer, &answer).unwrap();
+        let last = answer.len() - 1;
+        client.receive(received, &mut answer[1..last]);
+        said(&mut client).1
+    }
+
     fn next_act(&mut self, lease: &mut Lease, rest: u64) {
         lease.conversation += 1;
         self.after(rest, Event::HolderActs(lease.conversation));
@@ -83,11 +106,11 @@ impl World {
                     let rest = self.ttl() / 10;
                     return self.next_act(lease, rest);
                 };
-                let deadline = permit.deadline().instant().as_micros();
-                drive = Some(Drive { deadline, received, way });
-                let window = Duration::from_micros(deadline.saturating_sub(received)).min(self.schedule.window());
-                let (epoch, token, values) = (Epoch(0), stamp.token, [1].into_iter().collect());
-                (Some(challenge), Request::Drive { channel: 0, epoch, token, window, values })
+                let deadline = permit.deadline();
+                drive = Some(Drive { deadline: deadline.instant().as_micros(), received, way });
+                let (stamp, values) = ((Epoch(0), stamp.token), [1].into_iter().collect());
+                let operation = Operation::drive(0, stamp, values, deadline, self.schedule.window());
+                (Some(challenge), self.sealed(operation, challenge, Instant::from_micros(received)))
             }
         };
         let patience = self.ttl() / 10;

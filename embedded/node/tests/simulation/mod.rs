@@ -9,9 +9,9 @@ mod holder;
 
 use crate::bench::random::Random;
 use crate::bench::{self, Bench, WORST_STORE, acquire, renew};
-use clock::Clock;
+use clock::{Clock, Outlasted};
 use fencegate::{Drift, Duration, Epoch, Holder, HolderId, Plan, Request as Asking, Schedule, Stamp, Token};
-use fencegate_wire::{Authority, Challenge, Reply, Request};
+use fencegate_wire::{Authority, Challenge, Provisioning, Reply, Request, SafeAction};
 use std::collections::BTreeMap;
 
 pub(crate) const US: u64 = 1_000;
@@ -44,6 +44,10 @@ pub(crate) struct Config {
     /// L and A in microseconds of the gate's clock.
     pub(crate) lateness: u64,
     pub(crate) reaction: u64,
+    /// For how long the output keeps its value when it is let go of: a part of A.
+    pub(crate) keep: u64,
+    /// Whether the board's outputs drop by themselves at the end of their window.
+    pub(crate) drops: bool,
     /// Whether the gate grants its leases itself.
     pub(crate) own: bool,
     /// Whether holders claim the longest window there is, whatever they have left.
@@ -95,6 +99,8 @@ enum Event {
         raised: Option<Stamp>,
     },
     Poll(u64),
+    /// The board's hardware ends the output's window.
+    Drop(u64),
     Watchdog,
     Neighbour,
     Hang,
@@ -143,8 +149,12 @@ pub(crate) struct World {
     driven: bool,
     /// When the actuator is safe that was let go of last.
     off: u64,
+    /// When the board's hardware ends its window.
+    drop: Option<u64>,
     tokens: u64,
     neighbour: u64,
+    /// When the neighbour's outputs are safe at the latest, on the gate's clock, while it drives them.
+    neighbour_due: Option<u64>,
     violation: Option<String>,
 }
 
@@ -167,14 +177,19 @@ impl World {
             .build()
             .unwrap();
         let said = |part, value| if config.left_out == part { 0 } else { value };
+        let provision = |p: &mut Provisioning| {
+            p.gate.drift = Drift::from_ppb(said(LeftOut::Drift, by_gate));
+            p.gate.lateness = Duration::from_micros(said(LeftOut::Lateness, config.lateness));
+            p.gate.raises.burst = u32::MAX;
+            p.channels[0].reaction = Duration::from_micros(said(LeftOut::Reaction, config.reaction));
+            p.channels[0].authority = if config.own { Authority::Own } else { Authority::Outside };
+            if config.keep > 0 {
+                p.outputs[0].action = SafeAction::Keep { time: Duration::from_micros(config.keep) };
+            }
+        };
+        let worst = if config.left_out == LeftOut::RightOfWay { Duration::ZERO } else { WORST_STORE };
         let bench =
-            Bench::with_board(if config.left_out == LeftOut::RightOfWay { Duration::ZERO } else { WORST_STORE }, |p| {
-                p.gate.drift = Drift::from_ppb(said(LeftOut::Drift, by_gate));
-                p.gate.lateness = Duration::from_micros(said(LeftOut::Lateness, config.lateness));
-                p.gate.raises.burst = u32::MAX;
-                p.channels[0].reaction = Duration::from_micros(said(LeftOut::Reaction, config.reaction));
-                p.channels[0].authority = if config.own { Authority::Own } else { Authority::Outside };
-            });
+            if config.drops { Bench::that_drops(worst, provision) } else { Bench::with_board(worst, provision) };
         let mut clock = |bound| Clock { origin: 0, rate: ppb(&mut random, bound) };
         let (gate, holder, coordinator) = (clock(by_gate), clock(by_holder), clock(by_coordinator));
         Self {
@@ -194,8 +209,10 @@ impl World {
             paused: 0,
             driven: false,
             off: 0,
+            drop: None,
             tokens: 0,
             neighbour: 0,
+            neighbour_due: None,
             violation: None,
         }
     }
@@ -247,7 +264,8 @@ impl World {
             outcome: Outcome::default(),
         };
         self.tokens += 1;
-        self.after(0, Event::HolderWakes);
+        let rest = if self.random.once_in(2) { self.random.below(self.ttl() / 5) } else { 0 };
+        self.after(rest, Event::HolderWakes);
         let span = 2 * self.ttl();
         for (once_in, event) in [(2, Event::Neighbour), (40, Event::Hang), (40, Event::Cut)] {
             if self.random.once_in(once_in) {
@@ -267,12 +285,10 @@ impl World {
             }
         }
         // What is still under way to the gate comes to it in somebody else's time; the board goes on.
-        self.queue
-            .retain(|_, event| matches!(event, Event::AtGate(_) | Event::Poll(_) | Event::Watchdog | Event::Neighbour));
+        self.queue.retain(|_, event| {
+            matches!(event, Event::AtGate(_) | Event::Poll(_) | Event::Drop(_) | Event::Watchdog | Event::Neighbour)
+        });
         self.paused = 0;
-        if self.random.once_in(2) {
-            self.now += self.random.below(self.ttl() / 5);
-        }
         Ok(lease.outcome)
     }
 
@@ -297,11 +313,12 @@ impl World {
             Event::AtGate(packet) => self.at_gate(lease, packet),
             Event::Neighbour => self.neighbour(),
             Event::Poll(watch) if watch == self.watch && !self.hung => self.poll(),
+            Event::Drop(watch) if watch == self.watch => self.fall(self.now),
             Event::Watchdog if self.hung => self.reset(lease),
             Event::Hang => self.hang(),
             Event::Cut => self.reset(lease),
             Event::Over(number) if number == lease.number => self.over(lease),
-            Event::Poll(_) | Event::Watchdog | Event::Over(_) => {}
+            Event::Poll(_) | Event::Drop(_) | Event::Watchdog | Event::Over(_) => {}
             event => self.by_holder(lease, &event),
         }
     }
@@ -346,7 +363,8 @@ impl World {
         // A neighbour stores as late as it may, and a little later.
         if self.random.once_in(3) {
             let early = self.random.below(2 * WORST_STORE.as_micros() + 2 * self.config.lateness + 50_000);
-            self.at(over.saturating_sub(early * US + self.config.reaction * US).max(self.now), Event::Neighbour);
+            let way = self.config.reaction + self.config.keep;
+            self.at(over.saturating_sub((early + way) * US).max(self.now), Event::Neighbour);
         }
     }
 
@@ -375,17 +393,5 @@ impl World {
             let share = lost as f64 / self.ttl() as f64;
             lease.outcome.cost = Some(share);
         }
-    }
-}
-
-/// How long a lease lasts on a clock that may be too fast by `ppb`.
-trait Outlasted {
-    fn outlasted(self, ppb: u64) -> u64;
-}
-
-impl Outlasted for Duration {
-    fn outlasted(self, ppb: u64) -> u64 {
-        let exact = u128::from(self.as_micros()) * 1_000_000_000;
-        u64::try_from(exact.div_ceil(1_000_000_000 - u128::from(ppb))).unwrap()
     }
 }

@@ -1,3 +1,5 @@
+mod damaged;
+
 use super::*;
 use crate::key::{Domain, Key, Keyring, Role};
 use crate::message::Refused;

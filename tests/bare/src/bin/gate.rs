@@ -8,7 +8,7 @@
 
 use fencegate::{Drift, Duration, Epoch, GrantRecord, HolderId, Instant, Limits, RaiseBudget, Token};
 use fencegate_bare::timer::{self, NANOSECONDS_A_TICK};
-use fencegate_node::{Board, DOMAIN, Gate, Inputs, Latched, Memory, Remembered, Step, Stored};
+use fencegate_node::{Board, DOMAIN, Gate, Inputs, Memory, Remembered, Step, Stored};
 use fencegate_wire::{
     Answer, Authority, Challenge, ChannelConfig, Frame, GateConfig, GateId, Header, Key, Keyring, Nonce, OutputConfig,
     Provisioning, Request, Role, Sealed, Unverified, seal,
@@ -54,15 +54,7 @@ impl Bench {
     fn new() -> Self {
         let provisioning = provisioning();
         let fresh = Remembered::Mark(GrantRecord::floor(Epoch(0), 0));
-        let memory = Memory {
-            boots: 1,
-            restless: 1,
-            storable: true,
-            mended: 0,
-            latched: Latched::default(),
-            unsure: false,
-            marks: core::iter::repeat_n(fresh, 5).collect(),
-        };
+        let memory = Memory { boots: 1, marks: core::iter::repeat_n(fresh, 5).collect(), ..Memory::nothing() };
         let board = Board { outputs: 6, worst_store: Duration::from_millis(20), drops: false };
         let gate = Gate::new(provisioning.clone(), &memory, board, Instant::from_micros(0));
         Self { gate, provisioning, now: 0, nonce: 0, ticks: 0, answer: 0 }
@@ -164,6 +156,15 @@ fn count() {
     b.line("a drive, refused as stale", |b, _| {
         let challenge = b.challenge(role);
         b.seal(role, Some(challenge), drive(33))
+    });
+    // The window of each is over at once; its refusal is remembered.
+    b.line("a drive, refused as expired (remembered)", |b, _| {
+        let challenge = b.challenge(role);
+        let mut over = drive(1_000 + ROUNDS - 1);
+        if let Request::Drive { window, .. } = &mut over {
+            *window = Duration::ZERO;
+        }
+        b.seal(role, Some(challenge), over)
     });
     let mut forged = again.clone();
     b.line("noise", |_, n| {
