@@ -33,7 +33,10 @@ export class Monitor {
   #erases = [];
   /** @type {string[]} */
   #lamp = [];
-  /** @type {{ from: number, to: number, busy: number, worked: number, executed: number, did: number, there: number, back: number }[]} */
+  /**
+   * @type {{ from: number, to: number, busy: number, worked: number, executed: number, did: number, there: number,
+   *   back: number }[]}
+   */
   #trips = [];
 
   /** @param {import("./board.js").Board} board @param {() => void} catchUp runs the board up to now */
@@ -62,7 +65,9 @@ export class Monitor {
     const last = this.#trips.at(-1);
     // What comes before there is an answer belongs to the same frame.
     if (last?.back === 0) last.there += there;
-    else if (this.#trips.length < KEPT) this.#trips.push({ from: now, to: now, busy, worked: 0, executed, did: 0, there, back: 0 });
+    else if (this.#trips.length < KEPT) {
+      this.#trips.push({ from: now, to: now, busy, worked: 0, executed, did: 0, there, back: 0 });
+    }
   }
 
   /** A byte has left the board. */

@@ -1,8 +1,9 @@
 // Every register that this emulator has, but for those of UART0 (`uart.js`) and of the USB controller (`usb.js`), which are
 // documented there. What is in none of the three throws, and is named; so does a value that is not modelled.
 //
-// {@link TABLE} says which registers may be read, what may be written to each, and what comes of it. It is the documentation,
-// and {@link guard} holds every access against it. Behind it are rp2040js' own models and those at the end of this file.
+// {@link TABLE} says which registers may be read, what may be written to each, and what comes of it. It is the
+// documentation, and {@link guard} holds every access against it. Behind it are rp2040js' own models, and those at the end
+// of this file.
 
 import { BasePeripheral } from "rp2040js";
 
@@ -34,17 +35,17 @@ export const ALL_BUT_OSCILLATORS = 0x1_fffc;
 export const TABLE = [
   [["XIP_CTRL"], [0x00, 0x04], ANY, "CTRL, FLUSH: nothing, there is no cache; it is always empty"],
   [["XIP_CTRL"], [0x08, 0x14, 0x18], READ, "STAT: ready; STREAM_ADDR, STREAM_CTR: no stream is under way"],
-  [["SSI"], [0x00, 0x04, 0x08, 0x14, 0xf0, 0xf4], ANY, "CTRLR0, CTRLR1, SSIENR, BAUDR, RX_SAMPLE_DLY, SPI_CTRLR0: kept; the flash is always there"],
+  [["SSI"], [0x00, 0x04, 0x08, 0x14, 0xf0, 0xf4], ANY, "CTRLR0, CTRLR1, SSIENR, BAUDR, RX_SAMPLE_DLY, SPI_CTRLR0: kept"],
   [["SSI"], 0x28, READ, "SR: never busy"],
-  [["SSI"], 0x60, ANY, "DR0: whatever the flash is asked, it says 0: idle"],
+  [["SSI"], 0x60, ANY, "DR0: whatever the flash is asked, it says 0, which is idle; it is always there"],
 
   [["CLOCKS"], 0x30, only(0, 2), "CLK_REF_CTRL: the ring oscillator of 6.5 MHz, or the crystal's of 12"],
   [["CLOCKS"], 0x3c, only(0, 1), "CLK_SYS_CTRL: CLK_REF, or PLL_SYS"],
   [["CLOCKS"], [0x34, 0x40], only(0x100), "CLK_REF_DIV, CLK_SYS_DIV: by 1"],
   [["CLOCKS"], [0x38, 0x44], READ, "CLK_REF_SELECTED, CLK_SYS_SELECTED: at once"],
   [["CLOCKS"], 0x48, only(0x800), "CLK_PERI_CTRL: CLK_SYS"],
-  [["CLOCKS"], [0x54, 0x60, 0x6c], only(0x800), "CLK_USB_CTRL, CLK_ADC_CTRL, CLK_RTC_CTRL: kept"],
-  [["CLOCKS"], [0x58, 0x64, 0x70], only(0x100, 0x4_0000), "CLK_USB_DIV, CLK_ADC_DIV, CLK_RTC_DIV: kept; USB has a time of its own"],
+  [["CLOCKS"], [0x54, 0x60, 0x6c], only(0x800), "CLK_USB_CTRL, CLK_ADC_CTRL, CLK_RTC_CTRL: kept; USB has a time of its own"],
+  [["CLOCKS"], [0x58, 0x64, 0x70], only(0x100, 0x4_0000), "CLK_USB_DIV, CLK_ADC_DIV, CLK_RTC_DIV: kept"],
   [["CLOCKS"], 0x78, only(0), "CLK_SYS_RESUS_CTRL: off"],
   [["PLL_SYS", "PLL_USB"], 0x00, only(1), "CS: REFDIV 1; always locked"],
   [["PLL_SYS", "PLL_USB"], 0x04, POWER, "PWR: kept; down only while the processor does not run on it"],
@@ -56,11 +57,11 @@ export const TABLE = [
   [["ROSC"], [0x00, 0x04, 0x08, 0x10], ANY, "CTRL, FREQA, FREQB, DIV: kept; it has 6.5 MHz all the time"],
   [["VREG"], 0x00, READ, "VREG: in regulation, 1.1 V"],
 
-  [["RESETS"], 0x00, 0x1ff_ffff, "RESET: kept; at the begin all but IO_QSPI, PADS_QSPI and TIMER are in reset. Nobody loses his state by it"],
+  [["RESETS"], 0x00, 0x1ff_ffff, "RESET: at first all but IO_QSPI, PADS_QSPI, TIMER; none loses its state by it"],
   [["RESETS"], 0x08, READ, "RESET_DONE: of all that are not in reset, at once"],
   [["PSM"], [0x00], only(0, 0x8000), "FRCE_ON: kept; the first processor"],
-  [["PSM"], [0x04], only(0, 0x1_4000), "FRCE_OFF: kept; the second processor and SIO, which are as at reset when the driver does this"],
-  [["PSM"], 0x08, only(ALL_BUT_OSCILLATORS), "WDSEL: what the watchdog resets, all but the oscillators; it throws where that is not set"],
+  [["PSM"], [0x04], only(0, 0x1_4000), "FRCE_OFF: kept; the second processor and SIO, as the driver does at first"],
+  [["PSM"], 0x08, only(ALL_BUT_OSCILLATORS), "WDSEL: all but the oscillators; unset, the watchdog throws"],
   [["WATCHDOG"], 0x00, 0xc7ff_ffff, "CTRL: TRIGGER, ENABLE, TIME; PAUSE_* kept, there is no debugger"],
   [["WATCHDOG"], 0x04, 0xff_ffff, "LOAD: two counts a microsecond (erratum RP2040-E1)"],
   [["WATCHDOG"], 0x08, READ, "REASON: outlasts every reset but the RUN pin's"],
@@ -76,7 +77,7 @@ export const TABLE = [
   [["SIO"], [0x00, 0x04], READ, "CPUID: 0; GPIO_IN"],
   [["SIO"], [0x14, 0x18, 0x24, 0x28], 0x3fff_ffff, "GPIO_OUT_SET, GPIO_OUT_CLR, GPIO_OE_SET, GPIO_OE_CLR"],
   [["SIO"], 0x17c, ANY, "SPINLOCK31"],
-  [["PIO0", "PIO1"], 0x00, 0xfff, "CTRL: SM_ENABLE, SM_RESTART; after CLKDIV_RESTART a step is a whole period away, as after any write"],
+  [["PIO0", "PIO1"], 0x00, 0xfff, "CTRL: SM_ENABLE, SM_RESTART; CLKDIV_RESTART: the next step is a period away"],
   [["PIO0", "PIO1"], 0x04, READ, "FSTAT"],
   [["PIO0", "PIO1"], each(0x10, 0x1c), ANY, "TXF0 to TXF3"],
   [["PIO0", "PIO1"], each(0x48, 0xc4), 0xffff, "INSTR_MEM0 to INSTR_MEM31"],
@@ -85,7 +86,7 @@ export const TABLE = [
   [["PIO0", "PIO1"], each(0xd0, 0x118, 24), ANY, "SHIFTCTRL"],
   [["PIO0", "PIO1"], each(0xd8, 0x120, 24), 0xffff, "INSTR"],
   [["PIO0", "PIO1"], each(0xdc, 0x124, 24), ANY, "PINCTRL"],
-  [["DMA"], [...each(0x00, 0x2c0, 0x40), ...each(0x0c, 0x2cc, 0x40)], READ, "READ_ADDR, CTRL of all channels: 0, none is busy"],
+  [["DMA"], [...each(0x00, 0x2c0, 0x40), ...each(0x0c, 0x2cc, 0x40)], READ, "READ_ADDR, CTRL: 0, none is busy"],
 
   [["PPB"], [0x100, 0x180, 0x200], 0x3ff_ffff, "NVIC: ISER, ICER, ISPR"],
   [["PPB"], 0x280, 0x3ff_ffff, "NVIC: ICPR; nothing, what is pending follows its source"],
@@ -163,7 +164,11 @@ class Kept extends BasePeripheral {
   #values;
   #zero;
 
-  /** @param {RP2040} chip @param {Record<number, number>} values at reset, where it is not 0 @param {number[]} [zero] which stay 0 */
+  /**
+   * @param {RP2040} chip
+   * @param {Record<number, number>} values at reset, where it is not 0
+   * @param {number[]} [zero] which stay 0
+   */
   constructor(chip, values, zero = []) {
     super(chip, "");
     this.#values = new Map(Object.entries(values).map(([offset, value]) => [Number(offset), value]));

@@ -8,7 +8,7 @@
 // | 0x2c | LCR_H | kept; FIFOs must be on, and a character has 8 bits, no parity, one stop bit |
 // | 0x30 | CR | UARTEN, TXE, RXE; nothing else: neither the loop back nor the modem's lines |
 // | 0x34 | IFLS | both levels, of the five that there are |
-// | 0x38, 0x3c, 0x40, 0x44 | IMSC, RIS, MIS, ICR | RX, TX, RT (receive time-out), OE; FE, PE and BE may be asked for, and never come |
+// | 0x38, 0x3c, 0x40, 0x44 | IMSC, RIS, MIS, ICR | RX, TX, RT (receive time-out), OE; FE, PE and BE never come |
 // | 0x48 | DMACR | reads 0, takes 0 |
 //
 // Anything else throws; so does a byte that is written while it cannot be sent.
@@ -201,7 +201,9 @@ export class Uart extends BasePeripheral {
   writeUint32(offset, value) {
     switch (offset) {
       case 0x00:
-        if ((this.#get(0x30) & (UARTEN | TXE)) !== (UARTEN | TXE)) throw new Error("UART0: a byte is written while it does not send");
+        if ((this.#get(0x30) & (UARTEN | TXE)) !== (UARTEN | TXE)) {
+          throw new Error("UART0: a byte is written while it does not send");
+        }
         if (this.#sending.length >= DEPTH) throw new Error("UART0: a byte is written to a full FIFO");
         this.#sending.push(value & 0xff);
         if (this.#sending.length > MARKS[this.#get(0x34) & 7]) this.#raw &= ~TX;
