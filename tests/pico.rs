@@ -6,6 +6,7 @@ use fencegate_host::fencegate::{Duration, Epoch, FenceRecord, GrantRecord, Holde
 use fencegate_host::wire::{Operation, Reason, Request, Role};
 use fencegate_node::{Boot, Entry, Store};
 use fencegate_tests::{BlankBoard, EmulatedGate, Host, Monitor, Said};
+use object::{Object, ObjectSymbol};
 use serde_json::json;
 use std::cell::RefCell;
 use std::convert::Infallible;
@@ -16,6 +17,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use xtask::board::Board;
 use xtask::gate::runtime;
+use xtask::workspace;
 
 /// How much earlier than its end an output may drop, in ns: counts of 50 µs, and two of them for handing one over
 /// (`embedded/firmware/rp2040/src/outputs.rs`).
@@ -312,6 +314,42 @@ fn no_output_floats_and_nor_does_an_unused_uart() {
     monitor.ask("system_reset");
     assert_eq!(gate.ask("status").1["boots"], 2);
     nothing_floats(&mut monitor);
+}
+
+/// The addresses of what an image calls so.
+fn symbols(is: impl Fn(&str) -> bool) -> Vec<u64> {
+    let elf = std::fs::read(xtask::firmware::build(workspace::root(), Board::Rp2040.name()).unwrap()).unwrap();
+    let elf = object::File::parse(&*elf).unwrap();
+    elf.symbols().filter(|symbol| symbol.name().is_ok_and(&is)).map(|symbol| symbol.address()).collect()
+}
+
+/// A fault while a line of the log is being written: the log, entered twice, panics, and the panic's own line would do so
+/// again, without an end. There is one reset, at once, and no last word.
+#[test]
+fn a_fault_within_the_log_ends_in_a_reset() {
+    let (encoder, [fault], [handler]) = (
+        symbols(|name| name.contains("RTT_ENCODER")),
+        &symbols(|name| name == "HardFault")[..],
+        &symbols(|name| name == "UART0_IRQ")[..],
+    ) else {
+        panic!("the image has one of each");
+    };
+    let gate = pico();
+    let mut host = speak(&gate, "a");
+    assert_eq!(host.raise(1, 7), Some(Ok(())));
+    // The next interrupt of the UART goes to the fault's handler: `ldr r0, =HardFault; bx r0`.
+    let at = handler & !1;
+    let mut code = if at % 4 == 0 { vec![] } else { vec![0xc0, 0x46] }; // nop
+    code.extend([0x00, 0x48, 0x00, 0x47]);
+    code.extend(u32::try_from(fault | 1).unwrap().to_le_bytes());
+    gate.overwrite(at, &code);
+    assert!(!encoder.is_empty());
+    for flag in encoder {
+        gate.overwrite(flag, &[1]); // a line is being written
+    }
+    host.send(&[0]);
+    assert_eq!(gate.ask("status").1["boots"], 2);
+    assert!(gate.gave_up(), "by its own reset, and not the watchdog's: {}", gate.noise());
 }
 
 /// A contact that opens for a tenth of a millisecond while the processor sleeps: the output is low at once, and stays so.

@@ -24,7 +24,7 @@ import { Usb } from "./usb.js";
 export const FLASH_LENGTH = 128 * 1024;
 /** Where it begins, in the flash. */
 const FLASH_BEGIN = 2 * 1024 * 1024 - FLASH_LENGTH;
-const FLASH = 0x1000_0000;
+const [FLASH, RAM] = [0x1000_0000, 0x2000_0000];
 /** The GPIOs (`src/board.rs`). */
 const [OUTPUTS, CONTACTS, INHIBIT, PRESENCE, LAMP] = [2, 8, 14, 15, 25];
 /** `b .` */
@@ -159,10 +159,11 @@ export class Board {
     this.#reset = "pin";
   }
 
-  /** Changes a cell of the flash behind the firmware's back, until the next reset: what a cosmic ray would do to code.
-   * @param {number} address @param {Uint8Array} bytes */
+  /** Changes cells of the flash or of RAM behind the firmware's back, those of the flash until the next reset: what a cosmic
+   * ray would do. @param {number} address @param {Uint8Array} bytes */
   poke(address, bytes) {
-    this.chip.flash.set(bytes, address - FLASH);
+    if (address < RAM) this.chip.flash.set(bytes, address - FLASH);
+    else this.chip.sram.set(bytes, address - RAM);
   }
 
   /**

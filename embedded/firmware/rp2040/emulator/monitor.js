@@ -14,7 +14,7 @@
 //   nanoseconds from the first bit there to the last one back, what the processor did in between, bytes |
 // | `erase MS` | from now on the flash takes so long for a sector |
 // | `glitch US` | opens the emergency stop for so long; `nanos: 0`, when |
-// | `poke ADDRESS BYTES` | changes code, until the next reset; both in hexadecimal |
+// | `poke ADDRESS BYTES` | changes code, until the next reset, or RAM; both in hexadecimal |
 // | `usb deaf`, `usb listens` | whoever has opened the USB port stops reading; reads again |
 // | `system_reset` | pulls the RUN pin |
 
