@@ -38,8 +38,8 @@ const COUNT_US: u64 = 50;
 /// µs, and one for the processor on its way.
 const EARLY_US: u64 = 100;
 
-/// `set pindirs, 1`
-const DRIVE: u16 = 0b111_00000_100_00001;
+/// `set pindirs, 1`: the instruction, its destination and its value.
+const DRIVE: u16 = (0b111 << 13) | (0b100 << 5) | 1;
 
 /// The one-shot. While it is low it waits for a count. While it is high it takes a newer count over at every turn, or goes
 /// on with its own: where nothing was handed over, `pull noblock` copies X.
