@@ -34,12 +34,17 @@ pub fn build_with(root: &Path, board: &str, arguments: &[&str]) -> Result<PathBu
     executable(&messages).with_context(|| format!("cargo built no program for {board}"))
 }
 
-/// Builds the firmware that ships for a board of people's own, as the file that its boot loader takes; that file.
-pub fn for_boot_loader(root: &Path, board: Board) -> Result<PathBuf> {
+/// With these arguments the Pico's firmware has a line of 1,000,000 baud. The program takes the name of the one that ships.
+pub const FAST: &[&str] = &["--features", "fast"];
+
+/// Builds the firmware that ships for a board of people's own, or the one with the fast line, as the file that its boot loader
+/// takes; that file.
+pub fn for_boot_loader(root: &Path, board: Board, fast: bool) -> Result<PathBuf> {
     setup::ensure(setup::FIRMWARE)?;
     ensure!(board == Board::Rp2040, "{} has no boot loader that takes files", board.name());
-    let elf = build(root, board.name())?;
-    let image = workspace::target_dir(root)?.join(format!("fencegate-{}.uf2", board.name()));
+    let (elf, suffix) =
+        if fast { (build_with(root, board.name(), FAST)?, "-fast") } else { (build(root, board.name())?, "") };
+    let image = workspace::target_dir(root)?.join(format!("fencegate-{}{suffix}.uf2", board.name()));
     let elf = fs::read(&elf).with_context(|| format!("reading {}", elf.display()))?;
     fs::write(&image, uf2::of_elf(&elf, uf2::RP2040)?).with_context(|| format!("writing {}", image.display()))?;
     Ok(image)

@@ -96,6 +96,9 @@ enum Command {
         /// The board.
         #[arg(value_enum)]
         board: Board,
+        /// With a line of 1,000,000 baud instead of 115,200.
+        #[arg(long)]
+        fast: bool,
     },
 
     /// One holder of the demonstration.
@@ -222,8 +225,8 @@ fn run(command: &Command) -> Result<()> {
             ledger.close()
         }
         Command::Demo { board, fencing } => demo::run(root, *board, matches!(fencing, Fencing::On)),
-        Command::Firmware { board } => {
-            println!("{}", firmware::for_boot_loader(root, *board)?.display());
+        Command::Firmware { board, fast } => {
+            println!("{}", firmware::for_boot_loader(root, *board, *fast)?.display());
             Ok(())
         }
         Command::Gate { log: true, .. } if cfg!(not(feature = "log")) => again_with("log"),

@@ -19,7 +19,7 @@ pub fn module(root: &Path) -> Result<PathBuf> {
 
 /// Builds the page around modules that are built, with the very image that a Pico takes; its folder.
 pub fn build(root: &Path) -> Result<PathBuf> {
-    let image = firmware::for_boot_loader(root, Board::Rp2040)?;
+    let image = firmware::for_boot_loader(root, Board::Rp2040, false)?;
     fs::copy(&image, root.join(FIRMWARE)).with_context(|| format!("copying {}", image.display()))?;
     web::build(root)
 }

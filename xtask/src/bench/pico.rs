@@ -11,6 +11,7 @@ use fencegate_host::fencegate::{Deadline, Duration, Epoch, HolderId, Token};
 use fencegate_host::wire::{Role, Values};
 use fencegate_host::{GateClient, clock};
 use serde_json::Value;
+use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -19,17 +20,41 @@ const TIMES: usize = 32;
 /// Bits that a byte takes on the line.
 const BITS: u64 = 10;
 
-/// Round trips and cycles of a drive that needs no store, at two speeds of the line; a boot's times; the emulator's speed.
+/// Cycles from the end of the power-on reset to the boot ROM's hand-over, reckoned from its source
+/// (`raspberrypi/pico-bootrom-rp2040`: `bootrom_main.c`, `program_flash_generic.c`, `bootrom_misc.S`) for a flash whose first
+/// 256 bytes are right at the first reading: the look at the BOOTSEL button, the flash's way out of XIP, a command of 4 bytes
+/// and 256 of answer at 48 cycles each, and the checksum's 59 cycles for each of 252 bytes.
+const BOOT_ROM: u64 = (400 * 3 + 9 * (4 * 3 + 10)) + (2 * 2_048 * 3 + 10 * 48) + (4 + 256) * 48 + 252 * 59;
+/// The ring oscillator's speed meanwhile, in Hz: typical, and within which bounds (RP2040 data sheet, 2.17, "Frequency
+/// Variation").
+const RING: [u64; 3] = [6_500_000, 12_000_000, 1_800_000];
+
+/// Round trips, cycles and instructions of a drive that needs no store, at both speeds of the line; a boot's times; the
+/// emulator's speed.
 pub(super) fn measure(root: &Path) -> Result<String> {
-    let image = firmware::for_boot_loader(root, Board::Rp2040)?;
+    setup::ensure(setup::FIRMWARE)?;
     setup::ensure(Board::Rp2040.emulator())?;
-    let elf = Image::Gate.build(root, Board::Rp2040)?;
     let folder = tempfile::Builder::new().prefix("bench-").tempdir_in(workspace::target_dir(root)?)?;
+    // The fast one first, and out of the way: the other takes its name, and is what remains.
+    let fast = folder.path().join("fast");
+    fs::copy(firmware::build_with(root, Board::Rp2040.name(), firmware::FAST)?, &fast)?;
+    let image = firmware::for_boot_loader(root, Board::Rp2040, false)?;
+    let elf = Image::Gate.build(root, Board::Rp2040)?;
     let flash = folder.path().join("bench.flash");
-    let trips = runtime()?.block_on(drives(&elf, &flash))?;
-    let rows = trips.into_iter().map(|(baud, trips)| row(baud, &trips)).collect::<Result<Vec<_>>>()?;
-    let heads =
-        ["a drive, baud", "round trip, least", "median", "most", "its bytes alone", "median by that", "cycles at work"];
+    let rows = [
+        row(115_200, &runtime()?.block_on(drives(&elf, &flash))?)?,
+        row(1_000_000, &runtime()?.block_on(drives(&fast, &folder.path().join("fast.flash")))?)?,
+    ];
+    let heads = [
+        "a drive, baud",
+        "round trip, least",
+        "median",
+        "most",
+        "its bytes alone",
+        "median by that",
+        "cycles at work",
+        "instructions",
+    ];
     Ok([table(heads, rows), boots_and_speed(&image, &flash)?].join("\n"))
 }
 
@@ -38,11 +63,12 @@ pub(super) fn measure(root: &Path) -> Result<String> {
 struct Trip {
     nanos: u64,
     cycles: u64,
+    instructions: u64,
     bytes: u64,
 }
 
-/// Drives again and again, at each speed of the line.
-async fn drives(elf: &Path, flash: &Path) -> Result<Vec<(u64, Vec<Trip>)>> {
+/// Drives again and again.
+async fn drives(elf: &Path, flash: &Path) -> Result<Vec<Trip>> {
     let powering = Powering { board: Board::Rp2040, elf, flash, image: Image::Gate };
     let Gate { mut board, mut line, keys } = Gate::boot(&powering, LATENESS, &Sides::default()).await?;
     let give_up = Deadline::after(clock::now(), Duration::from_secs(120)).context("the clock is at its end")?;
@@ -51,24 +77,19 @@ async fn drives(elf: &Path, flash: &Path) -> Result<Vec<(u64, Vec<Trip>)>> {
     let mut gate = GateClient::new(&mut line, keys.credential(holder))?;
     let stamp = (Epoch(0), Token::new(1).context("zero is no token")?);
     gate.raise(0, stamp, give_up).await?;
-    let mut all = Vec::new();
-    for baud in [115_200, 1_000_000] {
-        board.ask(&format!("baud {baud}")).await?;
-        let mut trips = Vec::new();
-        for n in 0..=TIMES {
-            let end = Deadline::after(clock::now(), window).context("the clock is at its end")?;
-            gate.drive(0, stamp, Values::from_iter([1]), (end, window), give_up).await?;
-            let mut said = answered(&mut board).await?;
-            // The first one has the change of speed in it. One that was repeated has two, and is left out.
-            if n > 0 && said.len() == 1 {
-                trips.append(&mut said);
-            }
+    let mut trips = Vec::new();
+    for n in 0..=TIMES {
+        let end = Deadline::after(clock::now(), window).context("the clock is at its end")?;
+        gate.drive(0, stamp, Values::from_iter([1]), (end, window), give_up).await?;
+        let mut said = answered(&mut board).await?;
+        // The first one comes with what was said before. One that was repeated has two, and is left out.
+        if n > 0 && said.len() == 1 {
+            trips.append(&mut said);
         }
-        all.push((baud, trips));
     }
     drop(gate);
     board.power_cut().await?;
-    Ok(all)
+    Ok(trips)
 }
 
 /// What was said on the line since this was last asked.
@@ -77,22 +98,26 @@ async fn answered(board: &mut Emulator) -> Result<Vec<Trip>> {
     Ok(said.lines().filter_map(trip).collect())
 }
 
-/// A line of the monitor's: `from: to cycles there back`.
+/// A line of the monitor's: `from: to cycles instructions there back`.
 fn trip(line: &str) -> Option<Trip> {
     let (from, rest) = line.trim().split_once(": ")?;
     let numbers: Option<Vec<u64>> = rest.split(' ').map(|number| number.parse().ok()).collect();
-    let [to, cycles, there, back] = numbers?[..] else { return None };
-    Some(Trip { nanos: to - from.parse::<u64>().ok()?, cycles, bytes: there + back })
+    let [to, cycles, instructions, there, back] = numbers?[..] else { return None };
+    Some(Trip { nanos: to - from.parse::<u64>().ok()?, cycles, instructions, bytes: there + back })
 }
 
 /// A row of the table.
-fn row(baud: u64, trips: &[Trip]) -> Result<[String; 7]> {
+fn row(baud: u64, trips: &[Trip]) -> Result<[String; 8]> {
     ensure!(trips.len() * 2 > TIMES, "only {} of {TIMES} drives went through at {baud} baud", trips.len());
-    let mut nanos: Vec<_> = trips.iter().map(|trip| trip.nanos).collect();
-    nanos.sort_unstable();
-    let mut cycles: Vec<_> = trips.iter().map(|trip| trip.cycles).collect();
-    cycles.sort_unstable();
+    let sorted = |what: fn(&Trip) -> u64| {
+        let mut all: Vec<_> = trips.iter().map(what).collect();
+        all.sort_unstable();
+        all
+    };
+    let nanos = sorted(|trip| trip.nanos);
     let middle = trips.len() / 2;
+    let [cycles, instructions] =
+        [sorted(|trip| trip.cycles), sorted(|trip| trip.instructions)].map(|all| all[middle].to_string());
     let bytes = trips[middle].bytes;
     ensure!(trips.iter().all(|trip| trip.bytes.abs_diff(bytes) < 8), "drives of different lengths: {trips:?}");
     let alone = bytes * BITS * 1_000_000_000 / baud;
@@ -100,7 +125,7 @@ fn row(baud: u64, trips: &[Trip]) -> Result<[String; 7]> {
     let [least, median, most, alone] = [nanos[0], nanos[middle], nanos[trips.len() - 1], alone].map(ms);
     let bytes = format!("{alone} ({bytes} bytes)");
     let ratio = format!("{}.{:02}", ratio / 100, ratio % 100);
-    Ok([baud.to_string(), least, median, most, bytes, ratio, cycles[middle].to_string()])
+    Ok([baud.to_string(), least, median, most, bytes, ratio, cycles, instructions])
 }
 
 /// Nanoseconds as milliseconds with two digits.
@@ -122,16 +147,21 @@ fn boots_and_speed(image: &Path, flash: &Path) -> Result<String> {
         .context("cannot start node")?;
     ensure!(output.status.success(), "speed.js ended with {}", output.status);
     let said: Value = serde_json::from_slice(&output.stdout).context("reading what speed.js printed")?;
-    let boot = |which: &str, what: &str| {
-        let nanos = said["boots"][which][what].as_u64().context("speed.js names no such time")?;
-        Ok::<_, anyhow::Error>(ms(nanos))
-    };
+    let boot = |which: &str, what: &str| said["boots"][which][what].as_u64().context("speed.js names no such time");
+    let [typical, least, most] = RING.map(|hertz| BOOT_ROM * 1_000_000_000 / hertz);
+    let ready = boot("provisioned", "loop")?;
     let boots = [
-        ["to the outputs' first defined state, low".to_owned(), boot("provisioned", "low")?],
-        ["to the first turn of the gate's loop, blank".to_owned(), boot("blank", "loop")?],
-        ["to the same, provisioned: from then on it hears".to_owned(), boot("provisioned", "loop")?],
+        ["power", "the outputs' first defined state: inputs, pulled down by the chip", "at once", "hardware"]
+            .map(str::to_owned),
+        ["power", "the boot ROM's hand-over", &format!("{} ({} to {})", ms(typical), ms(least), ms(most)), "reckoned"]
+            .map(str::to_owned),
+        ["the hand-over", "the outputs driven low", &ms(boot("provisioned", "low")?), "measured"].map(str::to_owned),
+        ["the hand-over", "the first turn of the gate's loop, blank", &ms(boot("blank", "loop")?), "measured"]
+            .map(str::to_owned),
+        ["the hand-over", "the same, provisioned: ready", &ms(ready), "measured"].map(str::to_owned),
+        ["power", "ready", &ms(typical + ready), "the sum"].map(str::to_owned),
     ];
-    let boots = table(["from the boot loader's hand-over", "measured"], boots);
+    let boots = table(["from", "to", "time", "which is"], boots);
     let hertz = said["hertz"].as_u64().context("speed.js names no clock")?;
     let rows = ["idle", "busy"].map(|what| {
         let number = |name: &str| said[what][name].as_u64().unwrap_or_default();
@@ -154,8 +184,8 @@ mod tests {
 
     #[test]
     fn a_trip_is_read() {
-        let trip = trip("1000: 14001000 250000 73 84").unwrap();
-        assert_eq!((trip.nanos, trip.cycles, trip.bytes), (14_000_000, 250_000, 157));
+        let trip = trip("1000: 14001000 250000 125000 73 84").unwrap();
+        assert_eq!((trip.nanos, trip.cycles, trip.instructions, trip.bytes), (14_000_000, 250_000, 125_000, 157));
         assert!(super::trip("(rp2040)").is_none());
         assert_eq!(ms(14_006_000), "14.01 ms");
     }

@@ -1,17 +1,19 @@
 // The Raspberry Pi Pico with the gate's wiring, run by rp2040js 1.4.1: the unmodified image, on a clock of its own.
 //
 // It runs in Node and in a browser's worker, imports nothing of either, and knows no real time: whoever holds it says how
-// far to run. Runs are repeatable to the instruction. A register that is not known throws, and is named; README.md has the few that are known and do nothing.
+// far to run. Runs are repeatable to the instruction. What is not modelled throws, and is named: `registers.js` has every
+// register that is, and `bus.js` what no access may do.
 //
 // Of the emulator's own, these are replaced or added: the boot ROM and the flash behind it (`rom.js`), UART0 (`uart.js`),
-// the USB controller (`usb.js`) and a host for it (`usb-host.js`), the PIO's clock (`pio.js`), XIP_CTRL, ROSC and VREG
+// the USB controller (`usb.js`) and a host for it (`usb-host.js`), the PIO's clock (`pio.js`), a few more registers
 // (`registers.js`), the watchdog's and the processor's resets, and SEV.
 // The emulator's own `Simulator` is not used: in WFE it jumps to the next alarm, which may be 71 minutes away.
 
 import { GPIOPinState, RP2040 } from "rp2040js";
+import { watch } from "./bus.js";
 import { Log } from "./log.js";
 import { onTheClock } from "./pio.js";
-import { Registers, XipCtrl, hex } from "./registers.js";
+import { ALL_BUT_OSCILLATORS, guard, hex } from "./registers.js";
 import * as rom from "./rom.js";
 import { Uart } from "./uart.js";
 import * as uf2 from "./uf2.js";
@@ -22,7 +24,7 @@ import { Usb } from "./usb.js";
 export const FLASH_LENGTH = 128 * 1024;
 /** Where it begins, in the flash. */
 const FLASH_BEGIN = 2 * 1024 * 1024 - FLASH_LENGTH;
-const FLASH = 0x1000_0000;
+const [FLASH, RAM] = [0x1000_0000, 0x2000_0000];
 /** The GPIOs (`src/board.rs`). */
 const [OUTPUTS, CONTACTS, INHIBIT, PRESENCE, LAMP] = [2, 8, 14, 15, 25];
 /** `b .` */
@@ -57,6 +59,10 @@ export class Board {
   flashTime = TYPICAL;
   /** The line's speed in bits a second, where the divider is not to say it. @type {number | null} */
   baud = null;
+  /** Instructions that the processor has executed since the power came. */
+  executed = 0;
+  /** How often an output was seen that nobody drives and nothing pulls down. */
+  floated = 0;
   #image;
   #memory;
   #outside;
@@ -91,7 +97,7 @@ export class Board {
   constructor(image, memory, outside) {
     if (memory.length > FLASH_LENGTH) throw new Error(`the gate's memory has ${FLASH_LENGTH} bytes, not ${memory.length}`);
     [this.#image, this.#memory, this.#outside] = [image, memory.slice(), outside];
-    this.#powerOn(null, []);
+    this.#powerOn(null, true, []);
   }
 
   /** Nanoseconds since the power came. */
@@ -153,10 +159,11 @@ export class Board {
     this.#reset = "pin";
   }
 
-  /** Changes a cell of the flash behind the firmware's back, until the next reset: what a cosmic ray would do to code.
-   * @param {number} address @param {Uint8Array} bytes */
+  /** Changes cells of the flash or of RAM behind the firmware's back, those of the flash until the next reset: what a cosmic
+   * ray would do. @param {number} address @param {Uint8Array} bytes */
   poke(address, bytes) {
-    this.chip.flash.set(bytes, address - FLASH);
+    if (address < RAM) this.chip.flash.set(bytes, address - FLASH);
+    else this.chip.sram.set(bytes, address - RAM);
   }
 
   /**
@@ -190,6 +197,7 @@ export class Board {
         continue;
       }
       const pc = registers[15];
+      this.executed++;
       clock.nanosCounter += core.executeInstruction() * this.#cycle;
       if (this.#blocked > 0) {
         const blocked = this.#blocked;
@@ -216,14 +224,20 @@ export class Board {
     const [old, line] = [this.chip, this.#uart.takeLine()];
     this.#before += old.clock.nanos;
     this.#log = new Log();
-    this.#powerOn(old, line);
+    this.#powerOn(old, why === "pin", line);
     this.#outside.reset?.(why);
   }
 
-  /** @param {RP2040 | null} old the chip before a reset: its RAM outlasts that @param {Uint8Array[]} line */
-  #powerOn(old, line) {
+  /**
+   * @param {RP2040 | null} old the chip before a reset: its RAM outlasts that
+   * @param {boolean} cold whether the oscillators and the watchdog's REASON do not
+   * @param {Uint8Array[]} line
+   */
+  #powerOn(old, cold, line) {
     const chip = new RP2040();
     this.chip = chip;
+    // Until the firmware has set its clocks up, the processor runs on the ring oscillator.
+    chip.clkSys = chip.roscFreq;
     this.#cycle = 1e9 / chip.clkSys;
     chip.addClockListener((frequency) => (this.#cycle = 1e9 / frequency));
     if (old) chip.sram.set(old.sram);
@@ -240,27 +254,23 @@ export class Board {
     // The type says that it is the emulator's own, of which the chip needs `DPRAMUpdated` alone.
     const usb = new Usb(chip, this.usb);
     chip.usbCtrl = /** @type {any} */ (usb);
-    for (const [address, peripheral] of Object.entries({
-      0x1400_0000: new XipCtrl(chip, "XIP_CTRL"),
-      0x4003_4000: this.#uart,
-      0x5011_0000: usb,
-      // CTRL, FREQA, FREQB, DORMANT, DIV, PHASE: as at reset; STATUS: enabled and stable.
-      0x4006_0000: new Registers(chip, "ROSC", { 0x00: 0, 0x04: 0, 0x08: 0, 0x0c: 0, 0x10: 0, 0x14: 0, 0x18: 0x8000_1000 }),
-      // VREG: in regulation, 1.1 V; BOD; CHIP_RESET.
-      0x4006_4000: new Registers(chip, "VREG", { 0x00: 0x10b1, 0x04: 0x91, 0x08: 0x100 }),
-    })) {
-      chip.peripherals[(Number(address) >>> 14) << 2] = peripheral;
-    }
+    chip.peripherals[0x40034] = this.#uart;
+    chip.peripherals[0x50110] = usb;
+    watch(chip);
+    guard(chip, !cold);
     for (const pio of chip.pio) onTheClock(chip, pio);
 
     const watchdog = /** @type {any} */ (chip.peripherals[0x40058]);
+    watchdog.tickEnable = false; // until TICK is written
     watchdog.onWatchdogTrigger = () => {
+      const { wdsel } = /** @type {any} */ (chip.peripherals[0x40010]);
+      if (wdsel !== ALL_BUT_OSCILLATORS) throw new Error(`PSM: a watchdog that resets ${hex(wdsel)} alone is not modelled`);
       // Its alarm would come again at once, for ever.
       watchdog.alarm.enable = false;
       // REASON: 1 the timer, 2 the firmware's own wish.
       this.#reset = watchdog.reason === 2 ? "firmware" : "watchdog";
     };
-    if (old) watchdog.reason = /** @type {any} */ (old.peripherals[0x40058]).reason;
+    if (old && !cold) watchdog.reason = /** @type {any} */ (old.peripherals[0x40058]).reason;
     const ppb = chip.ppb.writeUint32.bind(chip.ppb);
     chip.ppb.writeUint32 = (offset, value) => {
       // AIRCR with its key: SYSRESETREQ. The chip would keep its peripherals; here all begins anew.
@@ -268,7 +278,10 @@ export class Board {
       else ppb(offset, value);
     };
 
-    for (let pin = 0; pin < OUTPUT_COUNT; pin++) chip.gpio[OUTPUTS + pin].addListener(() => this.#look());
+    for (const pin of chip.gpio.slice(OUTPUTS, OUTPUTS + OUTPUT_COUNT)) {
+      pin.checkForUpdates(); // it does not know yet that it is pulled down
+      pin.addListener(() => this.#look());
+    }
     chip.gpio[LAMP].addListener((value) => this.#outside.lit?.(value === GPIOPinState.High, this.nanos));
     this.#look();
     this.#wire();
@@ -299,7 +312,9 @@ export class Board {
   #look() {
     let outputs = 0;
     for (let pin = 0; pin < OUTPUT_COUNT; pin++) {
-      if (this.chip.gpio[OUTPUTS + pin].value === GPIOPinState.High) outputs |= 1 << pin;
+      const { value } = this.chip.gpio[OUTPUTS + pin];
+      if (value === GPIOPinState.High) outputs |= 1 << pin;
+      else if (value !== GPIOPinState.Low && value !== GPIOPinState.InputPullDown) this.floated++;
     }
     if (outputs !== this.#outputs) {
       this.#outputs = outputs;

@@ -5,14 +5,16 @@
 // | `pins` | `outputs: 0x00000001` |
 // | `time` | `1234567: 0`, nanoseconds since the power came |
 // | `edges` | each change of the outputs since this was last asked: `nanos: 0x00000001`, a line each |
+// | `floats` | `0: 0`, how often an output was seen that nobody drives and nothing pulls down, since the power came |
+// | `lamp` | each change of the LED since this was last asked: `nanos: 0x00000001`, a line each |
+// | `pad N` | `1: 0x0000004a`, GPIO N and its pad's register |
 // | `erases` | each erase of a sector since this was last asked: `from: to`, in nanoseconds, a line each |
 // | `overruns` | `12: 0`, bytes that UART0 has lost since the last reset |
-// | `trips` | each frame and its answer since this was last asked: `from: to cycles there back`, a line each: nanoseconds from
-//   the first bit there to the last one back, the processor's cycles in between, bytes |
-// | `baud N` | from now on the line has N bits a second, whatever the divider says |
+// | `trips` | each frame and its answer since this was last asked: `from: to cycles instructions there back`, a line each:
+//   nanoseconds from the first bit there to the last one back, what the processor did in between, bytes |
 // | `erase MS` | from now on the flash takes so long for a sector |
 // | `glitch US` | opens the emergency stop for so long; `nanos: 0`, when |
-// | `poke ADDRESS BYTES` | changes code, until the next reset; both in hexadecimal |
+// | `poke ADDRESS BYTES` | changes code, until the next reset, or RAM; both in hexadecimal |
 // | `usb deaf`, `usb listens` | whoever has opened the USB port stops reading; reads again |
 // | `system_reset` | pulls the RUN pin |
 
@@ -29,8 +31,12 @@ export class Monitor {
   #edges = [];
   /** @type {string[]} */
   #erases = [];
-
-  /** @type {{ from: number, to: number, busy: number, worked: number, there: number, back: number }[]} */
+  /** @type {string[]} */
+  #lamp = [];
+  /**
+   * @type {{ from: number, to: number, busy: number, worked: number, executed: number, did: number, there: number,
+   *   back: number }[]}
+   */
   #trips = [];
 
   /** @param {import("./board.js").Board} board @param {() => void} catchUp runs the board up to now */
@@ -43,6 +49,11 @@ export class Monitor {
     if (this.#edges.length < KEPT) this.#edges.push(`${Math.round(nanos)}: ${hex(outputs)}`);
   }
 
+  /** The LED has changed. @param {boolean} lit @param {number} nanos */
+  lit(lit, nanos) {
+    if (this.#lamp.length < KEPT) this.#lamp.push(`${Math.round(nanos)}: ${hex(Number(lit))}`);
+  }
+
   /** A sector is being erased, in nanoseconds since the power came. @param {number} from @param {number} to */
   erased(from, to) {
     if (this.#erases.length < KEPT) this.#erases.push(`${Math.round(from)}: ${Math.round(to)}`);
@@ -50,10 +61,13 @@ export class Monitor {
 
   /** Bytes go onto the line now. @param {number} there */
   fed(there) {
-    const [now, last] = [this.#board.nanos, this.#trips.at(-1)];
+    const { nanos: now, busy, executed } = this.#board;
+    const last = this.#trips.at(-1);
     // What comes before there is an answer belongs to the same frame.
     if (last?.back === 0) last.there += there;
-    else if (this.#trips.length < KEPT) this.#trips.push({ from: now, to: now, busy: this.#board.busy, worked: 0, there, back: 0 });
+    else if (this.#trips.length < KEPT) {
+      this.#trips.push({ from: now, to: now, busy, worked: 0, executed, did: 0, there, back: 0 });
+    }
   }
 
   /** A byte has left the board. */
@@ -63,6 +77,7 @@ export class Monitor {
     last.back++;
     last.to = this.#board.nanos;
     last.worked = this.#board.busy - last.busy;
+    last.did = this.#board.executed - last.executed;
   }
 
   /** @param {import("node:net").Socket} socket @param {() => void} turn lets the board go on */
@@ -95,17 +110,20 @@ export class Monitor {
       case "trips": {
         const answered = this.#trips.splice(0).filter(({ back }) => back > 0);
         return answered
-          .map(({ from, to, worked, there, back }) => {
+          .map(({ from, to, worked, did, there, back }) => {
             const cycles = (worked * board.chip.clkSys) / 1e9;
-            return `${Math.round(from)}: ${[to, cycles, there, back].map(Math.round).join(" ")}`;
+            return `${Math.round(from)}: ${[to, cycles, did, there, back].map(Math.round).join(" ")}`;
           })
           .join("\n");
       }
       case "overruns":
         return `${board.overruns}: 0`;
-      case "baud":
-        board.baud = Number(rest[0]);
-        return "";
+      case "floats":
+        return `${board.floated}: 0`;
+      case "lamp":
+        return this.#lamp.splice(0).join("\n");
+      case "pad":
+        return `${rest[0]}: ${hex(board.chip.gpio[Number(rest[0])].padValue)}`;
       case "erases":
         return this.#erases.splice(0).join("\n");
       case "erase":

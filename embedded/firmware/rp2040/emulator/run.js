@@ -54,6 +54,7 @@ const board = new Board(readFileSync(options.image), readFlash(flash), {
   },
   received: (bytes) => void computer?.write(bytes),
   moved: (outputs, nanos) => monitor.moved(outputs, nanos),
+  lit: (lit, nanos) => monitor.lit(lit, nanos),
   // One write, in place, before the firmware goes on: what it then says is stored outlives this process.
   stored: (offset, bytes) => void writeSync(flash, bytes, 0, bytes.length, offset),
   erased: (from, to) => monitor.erased(from, to),

@@ -6,10 +6,12 @@
 // | 0x18 | FR | TXFE, RXFF, TXFF, RXFE, BUSY |
 // | 0x24, 0x28 | IBRD, FBRD | the speed |
 // | 0x2c | LCR_H | kept; FIFOs must be on, and a character has 8 bits, no parity, one stop bit |
-// | 0x30 | CR | kept; UARTEN, TXE and RXE |
-// | 0x34 | IFLS | both levels |
-// | 0x38, 0x3c, 0x40, 0x44 | IMSC, RIS, MIS, ICR | RX, TX, RT (receive time-out), OE |
+// | 0x30 | CR | UARTEN, TXE, RXE; nothing else: neither the loop back nor the modem's lines |
+// | 0x34 | IFLS | both levels, of the five that there are |
+// | 0x38, 0x3c, 0x40, 0x44 | IMSC, RIS, MIS, ICR | RX, TX, RT (receive time-out), OE; FE, PE and BE never come |
 // | 0x48 | DMACR | reads 0, takes 0 |
+//
+// Anything else throws; so does a byte that is written while it cannot be sent.
 //
 // The transmit interrupt is a passage of the FIFO's level down through the mark, and not the level itself; the receive
 // time-out comes 32 bits after the last byte while some lie below the mark.
@@ -27,6 +29,10 @@ const TX = 1 << 5;
 const RT = 1 << 6;
 const OE = 1 << 10;
 const IRQ = 20;
+/** CR. */
+const [UARTEN, TXE, RXE] = [1, 1 << 8, 1 << 9];
+/** What may be asked for in IMSC. */
+const SOURCES = RX | TX | RT | (0b111 << 7) | OE;
 
 export class Uart extends BasePeripheral {
   #registers = new Map([[0x24, 0], [0x28, 0], [0x2c, 0], [0x30, 0x300], [0x34, 0x12], [0x38, 0], [0x48, 0]]);
@@ -102,7 +108,7 @@ export class Uart extends BasePeripheral {
       this.#line.shift();
       this.#arrived = 0;
     }
-    if ((this.#get(0x30) & 0x201) === 0x201) {
+    if ((this.#get(0x30) & (UARTEN | RXE)) === (UARTEN | RXE)) {
       if (this.#received.length >= DEPTH) {
         this.#overrun = true;
         this.overruns++;
@@ -195,6 +201,9 @@ export class Uart extends BasePeripheral {
   writeUint32(offset, value) {
     switch (offset) {
       case 0x00:
+        if ((this.#get(0x30) & (UARTEN | TXE)) !== (UARTEN | TXE)) {
+          throw new Error("UART0: a byte is written while it does not send");
+        }
         if (this.#sending.length >= DEPTH) throw new Error("UART0: a byte is written to a full FIFO");
         this.#sending.push(value & 0xff);
         if (this.#sending.length > MARKS[this.#get(0x34) & 7]) this.#raw &= ~TX;
@@ -214,10 +223,21 @@ export class Uart extends BasePeripheral {
         break;
       case 0x24:
       case 0x28:
-      case 0x30:
-      case 0x34:
-      case 0x38:
         this.#registers.set(offset, value & 0xffff);
+        break;
+      case 0x30:
+        if (value & ~(UARTEN | TXE | RXE)) throw new Error(`UART0: control ${hex(value)} is not modelled`);
+        this.#registers.set(offset, value);
+        break;
+      case 0x34:
+        if (value & ~0x3f || (value & 7) >= MARKS.length || value >>> 3 >= MARKS.length) {
+          throw new Error(`UART0: there are no such levels of the FIFOs: ${hex(value)}`);
+        }
+        this.#registers.set(offset, value);
+        break;
+      case 0x38:
+        if (value & ~SOURCES) throw new Error(`UART0: interrupts ${hex(value)} are not modelled`);
+        this.#registers.set(offset, value);
         break;
       default:
         throw new Error(`UART0: register ${hex(offset)} is not modelled (${hex(value)} written)`);

@@ -14,7 +14,8 @@
 // | 0x8c, 0x90, 0x98 | INTR, INTE, INTS | BUFF_STATUS, BUS_RESET, DEV_CONN_DIS, DEV_SUSPEND, DEV_RESUME_FROM_HOST, SETUP_REQ |
 //
 // Any other register throws, but for a zero that is written to it. Of the buffers in the DPRAM the first of each endpoint is
-// modelled, with its length, PID, STALL, AVAILABLE and FULL. A bus on which nothing happens for 3 ms is suspended; so is one
+// modelled, with its length, PID, STALL, AVAILABLE and FULL; each that is done says so (INTERRUPT_PER_BUFF in its endpoint's
+// control, without which it throws). A bus on which nothing happens for 3 ms is suspended; so is one
 // without a host, where the board's own pull-up holds the line idle.
 
 import { BasePeripheral } from "rp2040js";
@@ -28,11 +29,14 @@ const [VBUS, SUSPENDED, RESUME, CONNECTED, SETUP, RESET] = [1, 1 << 4, 1 << 11, 
 /** INTR. */
 const BUFF_STATUS = 1 << 4;
 const RAISED_BY = [[RESET, 1 << 12], [CONNECTED, 1 << 13], [SUSPENDED, 1 << 14], [RESUME, 1 << 15], [SETUP, 1 << 16]];
+const SOURCES = RAISED_BY.reduce((all, [, bit]) => all | bit, BUFF_STATUS);
 /** SIE_CTRL. */
 const [PULLUP_EN, EP0_INT_1BUF] = [1 << 16, 1 << 29];
 /** After so long without a start of frame a bus is suspended, in ns. */
 const IDLE = 3e6;
 const KEPT = [0x54, 0x74, 0x78];
+/** An endpoint's control: ENABLE and INTERRUPT_PER_BUFF, its kind, where its buffer lies. */
+const [PER_BUFFER, KIND, PLACE] = [(1 << 31) | (1 << 29), 3 << 26, 0xffc0];
 
 export class Usb extends BasePeripheral {
   #kept = new Map(KEPT.map((offset) => [offset, 0]));
@@ -116,6 +120,7 @@ export class Usb extends BasePeripheral {
 
   /** The emulator says that a word of the DPRAM was written. @param {number} offset @param {number} value */
   DPRAMUpdated(offset, value) {
+    if (offset % 4 !== 0) throw new Error(`USB: ${hex(offset)} in the DPRAM is no word's place`);
     if (offset < 0x80 || offset >= 0x100) return;
     if ((value >>> 16) & AVAILABLE) throw new Error("USB: second buffers are not modelled");
     if (value & (AVAILABLE | STALL)) this.#host.somethingChanged();
@@ -135,8 +140,10 @@ export class Usb extends BasePeripheral {
   #place(endpoint, direction) {
     if (endpoint === 0) return 0x100;
     const control = this.#buffer(8 * endpoint + direction);
-    if (!(control & (1 << 31))) throw new Error(`USB: endpoint ${endpoint} is not enabled`);
-    return control & 0xffc0;
+    if ((control & ~(KIND | PLACE)) !== PER_BUFFER) {
+      throw new Error(`USB: endpoint ${endpoint}'s control ${hex(control)} is not modelled`);
+    }
+    return control & PLACE;
   }
 
   /** A buffer is done. @param {number} at @param {number} control @param {number} bit */
@@ -220,6 +227,7 @@ export class Usb extends BasePeripheral {
         this.#stall = value & 3;
         break;
       case 0x90:
+        if (value & ~SOURCES) throw new Error(`USB: interrupts ${hex(value)} are not modelled`);
         this.#enabled = value;
         break;
       default:

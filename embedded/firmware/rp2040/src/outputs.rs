@@ -12,10 +12,10 @@
 //! after it.
 
 use embassy_rp::clocks::clk_sys_freq;
-use embassy_rp::pac::io::vals::Outover;
+use embassy_rp::pac::io::vals::{Oeover, Outover};
 use embassy_rp::pac::{self, IO_BANK0};
 use embassy_rp::pio::program::{Program, pio_asm};
-use embassy_rp::pio::{Common, Config, Direction, Instance, LoadedProgram, PioPin, StateMachine};
+use embassy_rp::pio::{Common, Config, Instance, LoadedProgram, PioPin, StateMachine};
 use embassy_rp::{Peri, gpio::Pull};
 use embassy_time::Instant;
 use fencegate_node::Instant as End;
@@ -37,6 +37,9 @@ const COUNT_US: u64 = 50;
 /// From handing a count over to the first step of its countdown, and from its last to the drop: nine steps at the most, in
 /// µs, and one for the processor on its way.
 const EARLY_US: u64 = 100;
+
+/// `set pindirs, 1`: the instruction, its destination and its value.
+const DRIVE: u16 = (0b111 << 13) | (0b100 << 5) | 1;
 
 /// The one-shot. While it is low it waits for a count. While it is high it takes a newer count over at every turn, or goes
 /// on with its own: where nothing was handed over, `pull noblock` copies X.
@@ -78,9 +81,21 @@ impl Output {
         block: pac::pio::Pio,
         pin: Peri<'d, impl PioPin + 'd>,
     ) -> Self {
+        let gpio = pin.pin();
+        let output = Self { block, machine: SM, gpio: usize::from(gpio), end: None };
+        // What follows takes the pin's pull-down away and both overrides back. So that it floats for no instruction, it is
+        // driven low by the overrides until it is the block's, and the block has been driving it low, unheard, before that.
+        IO_BANK0.gpio(output.gpio).ctrl().modify(|w| {
+            w.set_outover(Outover::LOW);
+            w.set_oeover(Oeover::ENABLE);
+        });
+        output.block.sm(SM).pinctrl().write(|w| {
+            w.set_set_base(gpio);
+            w.set_set_count(1);
+        });
+        output.block.sm(SM).instr().write(|w| w.set_instr(DRIVE));
         let mut pin = common.make_pio_pin(pin);
         pin.set_pull(Pull::Down);
-        let output = Self { block, machine: SM, gpio: usize::from(pin.pin()), end: None };
         output.select(Outover::LOW);
         let mut config = Config::default();
         config.use_program(program, &[&pin]);
@@ -89,7 +104,6 @@ impl Output {
         machine.set_config(&config);
         // Not through `Config`, which wants a pin of the block's own; a jump looks at any.
         output.block.sm(SM).execctrl().modify(|w| w.set_jmp_pin(INHIBIT));
-        machine.set_pin_dirs(Direction::Out, &[&pin]);
         machine.set_enable(true);
         // Dropped, it would take its block's pins back.
         core::mem::forget(machine);
