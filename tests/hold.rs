@@ -1,5 +1,7 @@
 //! `fencegate hold` on real lock services: the story, and what is to be said of a command under a lease.
 
+#[path = "hold/again.rs"]
+mod again;
 #[path = "hold/cluster.rs"]
 mod cluster;
 #[path = "hold/dynamodb.rs"]

@@ -1,0 +1,24 @@
+//! SIGTERM, for a worker that has no other use for it.
+
+use std::io;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+/// A token that the first SIGTERM trips, to be given to [`Runner::hold`](super::Runner::hold). From now on that signal does
+/// not end this process by itself any more.
+///
+/// # Errors
+/// Where it cannot be listened to.
+///
+/// # Panics
+/// Outside of a tokio runtime with I/O.
+pub fn stop_on_sigterm() -> io::Result<CancellationToken> {
+    let (mut asked, stop) = (signal(SignalKind::terminate())?, CancellationToken::new());
+    let trips = stop.clone();
+    tokio::spawn(async move {
+        if asked.recv().await.is_some() {
+            trips.cancel();
+        }
+    });
+    Ok(stop)
+}
