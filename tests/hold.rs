@@ -6,10 +6,14 @@ mod again;
 mod cluster;
 #[path = "hold/dynamodb.rs"]
 mod dynamodb;
+#[path = "hold/gates.rs"]
+mod gates;
 #[path = "hold/redlock.rs"]
 mod redlock;
 #[path = "hold/tls.rs"]
 mod tls;
+#[path = "hold/users.rs"]
+mod users;
 #[path = "hold/worker.rs"]
 mod worker;
 #[path = "hold/zookeeper.rs"]

@@ -187,9 +187,15 @@ impl Etcd {
         if there.map_err(|error| self.said(&error))?.succeeded() {
             return Ok(Renewed::Renewed { ttl: None });
         }
-        self.leases().remove(&stamp.token);
-        tokio::spawn(revoke(client, lease)); // nobody waits for that with the work to be stopped
+        self.lost(client, stamp);
         Ok(Renewed::Gone)
+    }
+
+    /// The key is gone; what it hung on is given back. Nobody waits for that with the work to be stopped.
+    fn lost(&self, client: Client, stamp: Stamp) {
+        if let Some(lease) = self.leases().remove(&stamp.token) {
+            tokio::spawn(revoke(client, lease));
+        }
     }
 
     async fn delete(&self, stamp: Stamp) -> Result<(), CoordinatorError> {
@@ -206,6 +212,14 @@ impl Etcd {
 
     async fn wait(&self, stamp: Option<Stamp>) -> Result<(), CoordinatorError> {
         let mut client = self.client().await?;
+        self.is_over(&mut client, stamp).await?;
+        if let Some(stamp) = stamp {
+            self.lost(client, stamp);
+        }
+        Ok(())
+    }
+
+    async fn is_over(&self, client: &mut Client, stamp: Option<Stamp>) -> Result<(), CoordinatorError> {
         let now = client.get(self.name.as_str(), Some(GetOptions::new())).await;
         let now = now.map_err(|error| self.said(&error))?;
         let key = now.kvs().first();
