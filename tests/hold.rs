@@ -8,8 +8,12 @@ mod cluster;
 mod dynamodb;
 #[path = "hold/gates.rs"]
 mod gates;
+#[path = "hold/groups.rs"]
+mod groups;
 #[path = "hold/redlock.rs"]
 mod redlock;
+#[path = "hold/rows.rs"]
+mod rows;
 #[path = "hold/tls.rs"]
 mod tls;
 #[path = "hold/users.rs"]

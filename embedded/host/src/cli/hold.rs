@@ -37,8 +37,10 @@ const NOT_ACQUIRED: u8 = 121;
 const LOST: u8 = 122;
 
 const HELP: &str = "Coordinators:
-  etcd://HOST:PORT[,HOST:PORT]            a lease and a key; the token is its create revision. TTLs are whole seconds
-  zookeeper://HOST:PORT[,HOST:PORT]       a node; the token is the transaction that made it. Needs a session of twice the TTL
+  etcd://HOST:PORT[,HOST:PORT]            a lease and a key; the token is its create revision. TTLs are whole seconds. A restore
+                                          from a snapshot forgets leases: keep the cluster down for a TTL, or fence everything
+  zookeeper://HOST:PORT[,HOST:PORT]       a node; the token is the transaction that made it. Needs a session of twice the TTL,
+                                          the same limits at all members, and minSessionTimeout not below two ticks
   postgres://USER@HOST:PORT/DB            a row of fencegate_lease, on the database's clock; the token is from a sequence
   dynamodb://REGION/TABLE                 an item; the token counts in it. Who waits, waits a whole TTL from its first look
   redis://HOST:PORT/0                     for efficiency only: a fail-over gives the lock to two, and the token goes back

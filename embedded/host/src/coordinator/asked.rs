@@ -29,13 +29,12 @@ pub(super) struct Asking<'a> {
 
 impl Asked {
     pub(super) fn begin(&self) -> Result<Asking<'_>, CoordinatorError> {
-        let nonce = match self.nonce.get() {
-            Some(nonce) => *nonce,
-            None => {
-                let random = getrandom::u64();
-                let random = random.map_err(|why| CoordinatorError::NoAnswer(format!("no random numbers: {why}")))?;
-                *self.nonce.get_or_init(|| random)
-            }
+        let nonce = if let Some(nonce) = self.nonce.get() {
+            *nonce
+        } else {
+            let random = getrandom::u64();
+            let random = random.map_err(|why| CoordinatorError::NoAnswer(format!("no random numbers: {why}")))?;
+            *self.nonce.get_or_init(|| random)
         };
         self.under_way.fetch_add(1, Ordering::Relaxed);
         Ok(Asking { asked: self, nonce })

@@ -5,6 +5,10 @@
 //! the key `NAME/epoch`, before anybody works: `etcdctl put press-7/epoch 1`. It is read in the transaction that makes the
 //! key. A release deletes the key only at its create revision.
 //!
+//! **A restore takes back more than the revisions: a lease that was granted after the snapshot is not in it, and its holder may
+//! be inside its window.** So keep the restored cluster down until the longest TTL has passed since the old one answered last,
+//! or have every resource behind a gate or a guard, which the higher epoch then fences.
+//!
 //! TTLs are whole seconds. The server may lengthen one (its own least TTL), and a new leader extends every lease; neither
 //! touches a window, which counts from our own requests. A renewal is a keep-alive *and* a look at the key: a lease may
 //! outlive a key that somebody has deleted.

@@ -241,3 +241,46 @@ fn unanswered(error: tokio_postgres::Error) -> CoordinatorError {
     });
     if unfit { CoordinatorError::Unfit(why) } else { CoordinatorError::NoAnswer(why) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fencegate::Epoch;
+    use tokio::io::AsyncReadExt;
+    use tokio::net::TcpListener;
+
+    /// A server that takes connections and says nothing.
+    #[tokio::test]
+    async fn a_call_that_hangs_while_it_connects_holds_up_no_other() {
+        let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("postgres://tester@{}/postgres", silent.local_addr().unwrap());
+        let holder = HolderId::new("a#1").unwrap();
+        let lock = Arc::new(Postgres::new(&url, &Access::default(), "press-7", holder).unwrap());
+        let stamp = Stamp { epoch: Epoch(0), token: Token::new(1).unwrap(), holder };
+        let ttl = Duration::from_secs(600);
+        let mut calls = tokio::task::JoinSet::new();
+        let mut lines = Vec::new();
+        for n in 0..3 {
+            let lock = lock.clone();
+            calls.spawn(async move {
+                if n == 0 { lock.acquire(ttl).await.map(drop) } else { lock.renew(stamp, ttl).await.map(drop) }
+            });
+            let (mut line, _) = silent.accept().await.unwrap();
+            assert!(line.read_u32().await.is_ok(), "each asks on a connection of its own");
+            lines.push(line);
+        }
+        drop((lines, silent));
+        while let Some(ended) = calls.join_next().await {
+            assert!(matches!(ended.unwrap(), Err(CoordinatorError::NoAnswer(_))));
+        }
+    }
+
+    #[test]
+    fn every_host_has_its_turn_before_the_call_is_overdue() {
+        for (ttl, hosts) in [(3_000_000, 1), (3_000_000, 3), (10_000_000, 7), (600_000_000, 1)] {
+            let each = share(Duration::from_micros(ttl), hosts).as_micros();
+            assert!(each > 0 && each * hosts as u64 <= ttl / 6, "{ttl} {hosts}: {each}");
+        }
+        assert_eq!(share(Duration::from_micros(1), 0), Duration::from_millis(1), "never without any time");
+    }
+}

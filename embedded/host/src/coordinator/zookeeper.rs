@@ -14,7 +14,8 @@
 //! heard from up to a heartbeat and half a tick before. That is why **a session is asked for with twice the TTL**: the half
 //! that no window uses pays for that delay, whatever the tick, because a session has at least two ticks (where nobody has
 //! set `minSessionTimeout` lower). A server that gives less is refused (`maxSessionTimeout`); one that gives more lengthens
-//! nothing. All members need the same limits: the client says once what it was given. The price is a take-over after up to
+//! nothing. **All members need the same limits, and `minSessionTimeout` not below two ticks:** the client says once what it was
+//! given, and nobody looks at a member's ticks. The price is a take-over after up to
 //! twice the TTL and a tick where a holder dies without a release.
 //!
 //! A session that is lost takes its node with it; the next acquire begins another. Sessions are detached: a holder that is
@@ -357,37 +358,4 @@ fn said(error: Error) -> CoordinatorError {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn lock(name: &str) -> Zookeeper {
-        Zookeeper::new("127.0.0.1:1", None, &Access::default(), name, HolderId::new("press-a#9f3c").unwrap())
-    }
-
-    #[test]
-    fn any_name_is_one_part_of_a_path() {
-        for (name, folder) in [
-            ("press-7", "/fencegate/press-7"),
-            ("a/b", "/fencegate/a%2Fb"),
-            ("..", "/fencegate/%2E%2E"),
-            ("ü %", "/fencegate/%C3%BC%20%25"),
-        ] {
-            assert_eq!(lock(name).folder, folder);
-        }
-    }
-
-    #[test]
-    fn the_lowest_number_is_first_and_what_comes_after_the_highest_is_refused() {
-        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-        let lock = lock("press-7");
-        let mixed = names(&["epoch", "lease-b-2%23x.2147483647", "lease-press-a%239f3c.0000000009"]);
-        let paths: Vec<_> = lock.in_order(&mixed).unwrap().into_iter().map(|lease| lease.path).collect();
-        let [first, second] = ["lease-press-a%239f3c.0000000009", "lease-b-2%23x.2147483647"];
-        assert_eq!(paths, [first, second].map(|name| format!("/fencegate/press-7/{name}")));
-        for wrong in ["lease-a.-2147483648", "lease-a.-000000009", "lease-a.000000001x", "lease-", "lease-a0000000001"]
-        {
-            let why = lock.in_order(&names(&[wrong])).unwrap_err().to_string();
-            assert!(why.contains("delete /fencegate/press-7"), "{why}");
-        }
-    }
-}
+mod tests;

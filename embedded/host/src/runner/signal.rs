@@ -22,3 +22,18 @@ pub fn stop_on_sigterm() -> io::Result<CancellationToken> {
     });
     Ok(stop)
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use rustix::process::{Signal, getpid, kill_process};
+
+    #[tokio::test]
+    async fn sigterm_trips_it_and_nothing_else_happens() {
+        let (stop, other) = (stop_on_sigterm().unwrap(), stop_on_sigterm().unwrap());
+        assert!(!stop.is_cancelled());
+        kill_process(getpid(), Signal::TERM).unwrap();
+        stop.cancelled().await;
+        other.cancelled().await;
+    }
+}

@@ -79,7 +79,7 @@ async fn a_fence_that_is_never_raised_ends_it_within_a_ttl_of_the_grant_or_with_
     ] {
         // Held by another at first: the TTL counts from the grant.
         let script = script(&[Yes(50)], &[], &[]);
-        let mut runner = runner(&script).resource(fence(&[does; 10_000], &script));
+        let mut runner = runner(&script).resource(fence(&vec![does; 10_000], &script));
         if let Some(patience) = patience {
             runner = runner.patience(patience);
         }
