@@ -2,7 +2,7 @@
 //! granted before is a lease like another's, under which its command may still run.
 
 use super::worker::{Begin, Held, appears, at, etcd_url, hold, is_silent, last, marks, postgres_url, zookeeper_url};
-use fencegate_tests::Server;
+use fencegate_tests::{Said, Server};
 
 /// The holder alone is killed: its command does not listen, and runs until the watcher ends it with the window.
 fn is_kept_out_by_its_own_lease(run: Begin) {
@@ -30,7 +30,7 @@ fn in_postgresql_and_in_a_table_of_before_there_were_marks() {
     let server = Server::postgres();
     let table = "CREATE SEQUENCE fencegate_token; CREATE TABLE fencegate_lease (lock text PRIMARY KEY, \
                  epoch bigint NOT NULL DEFAULT 0, token bigint NOT NULL, holder text NOT NULL, ends timestamptz NOT NULL)";
-    assert!(server.psql(&["-c", table]).status().unwrap().success());
+    assert_eq!(Said::by(&mut server.psql(&["-c", table])).status, 0);
     is_kept_out_by_its_own_lease(&at(&postgres_url(&server)));
 }
 
@@ -60,10 +60,9 @@ fn in_dynamodb() {
 #[test]
 fn what_somebody_else_has_written_in_its_name_is_left_alone() {
     let server = Server::etcd();
-    assert!(server.etcdctl(&["put", "press-7", "a#1"]).output().unwrap().status.success());
+    assert_eq!(Said::by(&mut server.etcdctl(&["put", "press-7", "a#1"])).status, 0);
     let refused = Held::begin(hold(&etcd_url(&server), "a#1", &["--wait", "1s", "--status"], "echo no")).end();
     assert_eq!((refused.status, refused.out.as_str()), (121, ""), "{refused:?}");
     assert!(refused.err.starts_with("held by a#1\n"), "{refused:?}");
-    let kept = server.etcdctl(&["get", "--print-value-only", "press-7"]).output().unwrap();
-    assert_eq!(String::from_utf8_lossy(&kept.stdout), "a#1\n");
+    assert_eq!(Said::by(&mut server.etcdctl(&["get", "--print-value-only", "press-7"])).out, "a#1\n");
 }

@@ -24,11 +24,18 @@ pub(super) struct Asked {
 /// One acquire under way.
 pub(super) struct Asking<'a> {
     asked: &'a Asked,
-    nonce: u64,
+    mark: String,
 }
 
 impl Asked {
     pub(super) fn begin(&self) -> Result<Asking<'_>, CoordinatorError> {
+        let mark = self.mark()?;
+        self.under_way.fetch_add(1, Ordering::Relaxed);
+        Ok(Asking { asked: self, mark })
+    }
+
+    /// Who asks, for the service to keep beside the lock: the same for every acquire of this coordinator's, and no other's.
+    pub(super) fn mark(&self) -> Result<String, CoordinatorError> {
         let nonce = if let Some(nonce) = self.nonce.get() {
             *nonce
         } else {
@@ -36,20 +43,18 @@ impl Asked {
             let random = random.map_err(|why| CoordinatorError::NoAnswer(format!("no random numbers: {why}")))?;
             *self.nonce.get_or_init(|| random)
         };
-        self.under_way.fetch_add(1, Ordering::Relaxed);
-        Ok(Asking { asked: self, nonce })
+        Ok(format!("{nonce:016x}"))
     }
 }
 
 impl Asking<'_> {
-    /// Who asks, for the service to keep beside the lock: the same for every acquire of this coordinator's, and no other's.
-    pub(super) fn mark(&self) -> String {
-        format!("{:016x}", self.nonce)
+    pub(super) fn mark(&self) -> &str {
+        &self.mark
     }
 
     /// Whether a lock with this mark and this token is one that nobody will ever hear of.
     pub(super) fn may_undo(&self, mark: &str, token: u64) -> bool {
-        mark == self.mark()
+        mark == self.mark
             && self.asked.under_way.load(Ordering::Relaxed) == 1
             && self.asked.granted.load(Ordering::Relaxed) != token
     }
@@ -88,12 +93,12 @@ mod tests {
     fn only_what_it_asked_for_itself_and_never_heard_of_is_undone() {
         let (ours, again) = (Asked::default(), Asked::default());
         let asking = ours.begin().unwrap();
-        let mark = asking.mark();
+        let mark = asking.mark().to_owned();
         assert!(asking.may_undo(&mark, 7), "the answer to an earlier acquire was lost");
 
         // A process that was killed and started again, under the same name.
         let other = again.begin().unwrap();
-        assert!(!other.may_undo(&mark, 7) && !asking.may_undo(&other.mark(), 7), "it did not ask for that");
+        assert!(!other.may_undo(&mark, 7) && !asking.may_undo(other.mark(), 7), "it did not ask for that");
         assert!(!asking.may_undo("", 7), "nobody knows who asked");
 
         let second = ours.begin().unwrap();

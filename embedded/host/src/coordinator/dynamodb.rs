@@ -167,7 +167,7 @@ impl Dynamodb {
             (":zero", number(0)),
             (":one", number(1)),
             (":holder", AttributeValue::S(self.holder.to_string())),
-            (":asked", AttributeValue::S(asking.mark())),
+            (":asked", AttributeValue::S(asking.mark().to_owned())),
             (":ttl", number(ttl.as_micros())),
             (":yes", AttributeValue::Bool(true)),
         ];

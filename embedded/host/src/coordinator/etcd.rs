@@ -139,7 +139,7 @@ impl Etcd {
     ) -> Result<Acquired, CoordinatorError> {
         let put = PutOptions::new().with_lease(lease.id());
         let make = [
-            TxnOp::put(self.name.as_str(), asked::marked(&self.holder, &asking.mark()), Some(put)),
+            TxnOp::put(self.name.as_str(), asked::marked(&self.holder, asking.mark()), Some(put)),
             TxnOp::get(format!("{}/epoch", self.name), None),
         ];
         let look = [TxnOp::get(self.name.as_str(), None)];

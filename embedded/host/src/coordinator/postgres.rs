@@ -148,7 +148,7 @@ impl Postgres {
     async fn grant(&self, ttl: Duration) -> Result<Acquired, CoordinatorError> {
         let us = i64::try_from(ttl.as_micros()).unwrap_or(i64::MAX);
         let asking = self.asked.begin()?;
-        let (client, holder, mark) = (self.client(ttl).await?, self.holder.to_string(), asking.mark());
+        let (client, holder, mark) = (self.client(ttl).await?, self.holder.to_string(), asking.mark().to_owned());
         if let Some(row) = client.query_opt(ACQUIRE, &[&self.name, &holder, &us, &mark]).await.map_err(unanswered)? {
             let (token, epoch): (i64, i64) = (cell(&row, 0)?, cell(&row, 1)?);
             let token = u64::try_from(token).ok().and_then(Token::new);

@@ -25,12 +25,12 @@ redis.call('SET', KEYS[1], ARGV[1] .. ':' .. token .. ':' .. ARGV[3], 'NX', 'PX'
 return {1, token, tonumber(redis.call('GET', KEYS[3]) or '0'), ''}";
 
 const RENEW: &str = "
-if string.match(redis.call('GET', KEYS[1]) or '', '^(.*):%x*$') ~= ARGV[1] then return 0 end
-return redis.call('PEXPIRE', KEYS[1], ARGV[2])";
+if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
+return 0";
 
 const RELEASE: &str = "
-if string.match(redis.call('GET', KEYS[1]) or '', '^(.*):%x*$') ~= ARGV[1] then return 0 end
-return redis.call('DEL', KEYS[1])";
+if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end
+return 0";
 
 /// One lock at a Redis server.
 #[derive(Debug)]
@@ -67,8 +67,8 @@ impl Redis {
         if granted != 1 {
             let (by, token, mark) = read(&value);
             // Ours by an acquire whose answer was lost: nobody knows since when it runs.
-            if let Some(token) = token.filter(|token| asking.may_undo(mark, token.get())) {
-                self.compare(RELEASE, Stamp { epoch: Epoch(0), token, holder: self.holder }, None).await?;
+            if token.is_some_and(|token| asking.may_undo(mark, token.get())) {
+                self.compare(RELEASE, &value, None).await?;
                 let why = "an earlier acquire had been granted unheard; it was undone";
                 return Err(CoordinatorError::NoAnswer(why.to_owned()));
             }
@@ -82,10 +82,15 @@ impl Redis {
         Ok(Acquired::Granted(Grant { token, epoch, ttl: Some(ttl) }))
     }
 
-    async fn compare(&self, script: &str, stamp: Stamp, ttl: Option<Duration>) -> Result<bool, CoordinatorError> {
+    /// The lock's value under this stamp, as this coordinator has written it.
+    fn value(&self, stamp: Stamp) -> Result<String, CoordinatorError> {
+        Ok(format!("{}:{}:{}", stamp.holder, stamp.token, self.asked.mark()?))
+    }
+
+    async fn compare(&self, script: &str, value: &str, ttl: Option<Duration>) -> Result<bool, CoordinatorError> {
         let script = Script::new(script);
         let mut call = script.prepare_invoke();
-        call.key(&self.keys[0]).arg(format!("{}:{}", stamp.holder, stamp.token));
+        call.key(&self.keys[0]).arg(value);
         if let Some(ttl) = ttl {
             call.arg(milliseconds(ttl)?);
         }
@@ -101,7 +106,7 @@ impl Coordinator for Redis {
 
     fn renew(&self, stamp: Stamp, ttl: Duration) -> Call<'_, Renewed> {
         Box::pin(async move {
-            let renewed = self.compare(RENEW, stamp, Some(ttl)).await?;
+            let renewed = self.compare(RENEW, &self.value(stamp)?, Some(ttl)).await?;
             Ok(if renewed { Renewed::Renewed { ttl: Some(ttl) } } else { Renewed::Gone })
         })
     }
@@ -111,7 +116,7 @@ impl Coordinator for Redis {
     }
 
     fn release(&self, stamp: Stamp) -> Call<'_, ()> {
-        Box::pin(async move { self.compare(RELEASE, stamp, None).await.map(drop) })
+        Box::pin(async move { self.compare(RELEASE, &self.value(stamp)?, None).await.map(drop) })
     }
 
     fn suspect(&self) {

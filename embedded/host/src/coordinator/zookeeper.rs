@@ -217,7 +217,7 @@ impl Zookeeper {
         let (epoch, version) = self.epoch(&client).await?;
         let mut writer = client.new_multi_writer();
         writer.add_check_version(&format!("{}/epoch", self.folder), version).map_err(said)?;
-        let data = asked::marked(&self.holder, &asking.mark());
+        let data = asked::marked(&self.holder, asking.mark());
         let node = format!("{}/{LEASE}{me}.", self.folder);
         let node_of = self.made_by(CreateMode::EphemeralSequential);
         writer.add_create(&node, data.as_bytes(), &node_of).map_err(said)?;
