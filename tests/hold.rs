@@ -1,13 +1,23 @@
 //! `fencegate hold` on real lock services: the story, and what is to be said of a command under a lease.
 
+#[path = "hold/again.rs"]
+mod again;
 #[path = "hold/cluster.rs"]
 mod cluster;
 #[path = "hold/dynamodb.rs"]
 mod dynamodb;
+#[path = "hold/gates.rs"]
+mod gates;
+#[path = "hold/groups.rs"]
+mod groups;
 #[path = "hold/redlock.rs"]
 mod redlock;
+#[path = "hold/rows.rs"]
+mod rows;
 #[path = "hold/tls.rs"]
 mod tls;
+#[path = "hold/users.rs"]
+mod users;
 #[path = "hold/worker.rs"]
 mod worker;
 #[path = "hold/zookeeper.rs"]

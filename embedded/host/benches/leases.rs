@@ -115,7 +115,6 @@ async fn etcd(address: &str) {
         let mut theirs = Vec::new();
         for n in 0..at_once {
             let lock = Etcd::new(&[address], None, &Access::default(), &format!("bench/{at_once}/{n}"), holder(n))
-                .await
                 .expect("etcd");
             let Acquired::Granted(grant) = lock.acquire(Duration::from_secs(60)).await.expect("a lease") else {
                 panic!("held");

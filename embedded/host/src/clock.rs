@@ -3,6 +3,10 @@
 //! `CLOCK_BOOTTIME` on Linux and Android. The standard library's `Instant` stops there while the machine sleeps, and
 //! the lease does not. macOS's monotonic clock and Windows' performance counter go on in sleep, so they serve; what
 //! the latter counts from is this process's first reading, so an absolute instant means nothing to another process.
+//!
+//! All other Unixes (the BSDs, illumos and the like) are read by `CLOCK_MONOTONIC`, which need not go on in sleep: **a machine
+//! there that sleeps with a lease takes the window for longer than it is.** Do not let it sleep, or have every resource behind
+//! a fence. `fencegate hold` is for Linux alone.
 
 use fencegate::Instant;
 use std::time::Duration;

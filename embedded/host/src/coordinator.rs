@@ -20,7 +20,7 @@ pub mod redis;
 pub mod zookeeper;
 
 pub use access::Access;
-use fencegate::{Duration, Epoch, Stamp, Token};
+use fencegate::{Duration, Epoch, HolderId, Stamp, Token};
 use std::fmt;
 use std::pin::Pin;
 
@@ -36,6 +36,8 @@ pub enum Acquired {
     Held {
         /// For how long at the most, if nobody renews it; `None` where the service does not say.
         wait: Option<Duration>,
+        /// Who that is, where the service says so.
+        by: Option<HolderId>,
     },
 }
 
@@ -105,6 +107,16 @@ pub trait Coordinator: Send + Sync {
         let _ = stamp;
         Box::pin(std::future::pending())
     }
+
+    /// Whether a lock that this service has granted stays granted, and its tokens go up, whatever member of it fails. Where not,
+    /// it saves work and protects nothing: a [`Runner`](crate::runner::Runner) raises no fence under it unless it is told to.
+    fn keeps_order(&self) -> bool {
+        true
+    }
+
+    /// Nobody renews the lease any more, and it is not released either: whatever keeps it alive by itself ends here. A later
+    /// acquire begins anew.
+    fn let_lapse(&self) {}
 
     /// An answer is overdue, or was an error: the next call should use another connection, and another server if there is
     /// one.

@@ -7,14 +7,19 @@
 //!   says what is read elsewhere), and only an answer to a request of its own lengthens it.
 //! - An answer that does not come in half a heartbeat is taken for lost and asked for again on another connection. If it
 //!   comes all the same, it counts from its own sending.
-//! - [`Lease::cancelled`] trips as core says ([`Cause`]), and on the caller's own token. It asks. What must not outlive the
-//!   window needs a check of its own ([`Lease::may_act`]) or somebody who kills it.
+//! - [`Lease::cancelled`] trips as core says ([`Cause`]), and on the caller's own token, which SIGTERM may trip
+//!   ([`stop_on_sigterm`]). It asks. What must not outlive the window needs a check of its own ([`Lease::may_act`]) or
+//!   somebody who kills it.
+//! - The fences are raised within a TTL of the grant, or the lease is given back.
 //! - The release comes after the work has ended, compares the stamp, and is tried until it is answered or the TTL is over.
 //!   Renewals that are still under way are dropped before it.
-//! - Dropping the future of `hold` drops the work and leaves the lease to lapse.
+//! - Dropping the future of `hold` drops the work and leaves the lease to lapse; so does a window that ends under work that
+//!   goes on.
 
 mod drive;
 mod lease;
+#[cfg(unix)]
+mod signal;
 #[cfg(test)]
 mod tests;
 
@@ -23,6 +28,8 @@ use crate::coordinator::{Coordinator, CoordinatorError, Resource};
 use drive::Drive;
 use fencegate::{Cause, Deadline, Duration, Epoch, Holder, HolderId, Instant, PlanInput, Stamp, Unfit};
 pub use lease::Lease;
+#[cfg(unix)]
+pub use signal::stop_on_sigterm;
 use std::fmt;
 use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedSender;
@@ -67,6 +74,8 @@ pub enum Report {
     HeldByAnother {
         /// For how long at the most, where the service says so.
         wait: Option<Duration>,
+        /// Who that is, where the service says so.
+        by: Option<HolderId>,
     },
     /// The lease was granted, and ends then unless it is renewed.
     Granted(Stamp, Deadline),
@@ -112,6 +121,10 @@ pub enum NotHeld {
     Lost(Cause),
     /// A resource has refused the lease's stamp.
     Fenced(String),
+    /// A fence was not raised within a TTL of the grant, nor for as long as the caller would wait; with the last reason.
+    NotRaised(String),
+    /// The lock keeps no durable order, and cannot protect a resource ([`Runner::for_efficiency`]).
+    NoOrder,
     /// The operator's epoch that was given is not the one that is kept beside the lock, which is higher.
     Epoch {
         /// The one that was given.
@@ -130,6 +143,11 @@ impl fmt::Display for NotHeld {
             Self::Unfit(why) => f.write_str(why),
             Self::Lost(cause) => write!(f, "the lease was gone before the work began: {cause}"),
             Self::Fenced(why) => write!(f, "a resource has refused the stamp: {why}"),
+            Self::NotRaised(why) => write!(f, "a fence could not be raised in time: {why}"),
+            Self::NoOrder => f.write_str(
+                "the lock keeps no durable order: a fail-over gives it to two holders and takes the token back, so it cannot \
+                 protect a resource",
+            ),
             Self::Epoch { given, kept } => {
                 write!(f, "epoch: {given} is below the one that is kept beside the lock, {kept}")
             }
@@ -148,6 +166,7 @@ pub struct Runner<K = BootClock> {
     work: Duration,
     patience: Option<Duration>,
     epoch: Option<Epoch>,
+    efficiency: bool,
     reports: Option<UnboundedSender<Report>>,
     clock: K,
 }
@@ -184,7 +203,8 @@ impl<K: Clock> Runner<K> {
         plan.clock_offset = plan.clock_offset.checked_add(ROUNDING).unwrap_or(plan.clock_offset);
         let holder = Holder::new(plan.build()?, id);
         let (resources, work) = (Vec::new(), plan.work);
-        Ok(Self { coordinator, resources, holder, work, patience: None, epoch: None, reports: None, clock })
+        let (patience, epoch, efficiency, reports) = (None, None, false, None);
+        Ok(Self { coordinator, resources, holder, work, patience, epoch, efficiency, reports, clock })
     }
 
     /// Raises this fence too before the work begins. They are raised in the order in which they are given.
@@ -194,7 +214,8 @@ impl<K: Clock> Runner<K> {
         self
     }
 
-    /// Gives up once the lock has been another's for this long. Without it, waits for as long as that takes.
+    /// Gives up once the lock has been another's for this long, or a fence has not been raised for as long and for a TTL since
+    /// the grant. Without it, waits for another for as long as that takes.
     #[must_use]
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = Some(patience);
@@ -205,6 +226,14 @@ impl<K: Clock> Runner<K> {
     #[must_use]
     pub fn epoch(mut self, epoch: Epoch) -> Self {
         self.epoch = Some(epoch);
+        self
+    }
+
+    /// The lock is there to save work and not to protect anything: raises fences also under a lock without a durable order
+    /// ([`Coordinator::keeps_order`]), which is refused otherwise.
+    #[must_use]
+    pub fn for_efficiency(mut self) -> Self {
+        self.efficiency = true;
         self
     }
 
@@ -239,6 +268,9 @@ impl<K: Clock> Runner<K> {
         W: FnOnce(Lease<K>) -> F,
         F: Future,
     {
+        if !self.resources.is_empty() && !self.coordinator.keeps_order() && !self.efficiency {
+            return Err(NotHeld::NoOrder);
+        }
         Drive::new(self).run(stop, work).await
     }
 }

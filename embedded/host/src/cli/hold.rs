@@ -37,8 +37,10 @@ const NOT_ACQUIRED: u8 = 121;
 const LOST: u8 = 122;
 
 const HELP: &str = "Coordinators:
-  etcd://HOST:PORT[,HOST:PORT]            a lease and a key; the token is its create revision. TTLs are whole seconds
-  zookeeper://HOST:PORT[,HOST:PORT]       a node; the token is the transaction that made it. Needs a session of twice the TTL
+  etcd://HOST:PORT[,HOST:PORT]            a lease and a key; the token is its create revision. TTLs are whole seconds. A restore
+                                          from a snapshot forgets leases: keep the cluster down for a TTL, or fence everything
+  zookeeper://HOST:PORT[,HOST:PORT]       a node; the token is the transaction that made it. Needs a session of twice the TTL,
+                                          the same limits at all members, and minSessionTimeout not below two ticks
   postgres://USER@HOST:PORT/DB            a row of fencegate_lease, on the database's clock; the token is from a sequence
   dynamodb://REGION/TABLE                 an item; the token counts in it. Who waits, waits a whole TTL from its first look
   redis://HOST:PORT/0                     for efficiency only: a fail-over gives the lock to two, and the token goes back
@@ -61,8 +63,8 @@ resource is for (--gate, fencegate guard). Linux only.
 Example:
   fencegate hold --coordinator etcd://127.0.0.1:2379 --lock press-7 --ttl 10s --drift 500ppm -- sh -c 'echo $FENCEGATE_TOKEN'
 
-Exit status: the command's (128 + N where signal N ended it); 2 the input is wrong, 3 no answer from the coordinator, 121 the \
-lease was not acquired, 122 it was lost and the command was stopped, 126 the command cannot be run, 127 there is none. One \
+Exit status: the command's (128 + N where signal N ended it); 2 the input is wrong, 3 no answer from the coordinator or from a \
+gate, 121 the lease was not acquired, 122 it was lost and the command was stopped, 126 the command cannot be run, 127 there is none. One \
 line on standard error says which.";
 
 /// The arguments of `hold`.
@@ -98,7 +100,7 @@ pub(crate) struct Args {
     /// Who holds it: a name, to which an instance is added, or name#instance
     #[arg(long, value_name = "NAME", default_value = "hold")]
     holder: String,
-    /// How long to wait for a lock that another holds; without it, as long as that takes
+    /// How long to wait for a lock that another holds, without it as long as that takes; and for a gate, but at least a TTL
     #[arg(long, value_name = DURATION, value_parser = units::has)]
     wait: Option<Duration>,
     /// How long before the window's end the command is killed
@@ -137,15 +139,6 @@ impl Args {
         let plan = self.plan(&service)?;
         let command = Command::find(&self.command)?;
         let gates = Protected::read(self.gate.as_ref(), &self.channel, self.key_file.as_deref(), id)?;
-        if let Some(name) = service.only_for_efficiency()
-            && !gates.is_empty()
-            && !self.efficiency
-        {
-            return Err(Failure::input(format_args!(
-                "coordinator: {name} keeps no durable order: a fail-over gives the lock to two holders and takes the token \
-                 back, so it cannot protect a gate; use etcd or postgres, or say --efficiency if nothing is to be protected",
-            )));
-        }
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -184,11 +177,15 @@ impl Args {
         gates: Vec<Protected>,
     ) -> Result<Outcome, Failure> {
         let wrong = |why: &dyn std::fmt::Display| Failure::input(format_args!("coordinator: {why}"));
-        let coordinator = service.open(id, self.secrets.read()?, self.key_file.as_deref()).await?;
+        let name = service.name();
+        let coordinator = service.open(id, self.secrets.read()?, self.key_file.as_deref())?;
         let (reports, shown) = status::channel(self.status);
         let mut runner = Runner::new(coordinator, plan, id).map_err(|unfit| wrong(&unfit))?.reports(reports);
         for gate in gates {
             runner = runner.resource(gate.resource());
+        }
+        if self.efficiency {
+            runner = runner.for_efficiency();
         }
         if let Some(wait) = self.wait {
             runner = runner.patience(wait);
@@ -208,17 +205,22 @@ impl Args {
         let supervisor = Supervisor { command, reserve: self.kill_before, progress: self.progress, signals };
         let held = runner.hold(stop, |lease| supervisor.run(lease)).await;
         shown.end().await;
-        outcome(held)
+        outcome(held, name)
     }
 }
 
 /// What has become of it, as an exit status and a line.
-fn outcome(held: Result<Held<Result<u8, Failure>>, NotHeld>) -> Result<Outcome, Failure> {
+fn outcome(held: Result<Held<Result<u8, Failure>>, NotHeld>, coordinator: &str) -> Result<Outcome, Failure> {
     match held {
         Ok(Held { output, cancelled: None | Some(Cause::Stopped), .. }) => output.map(Outcome::Status),
         Ok(Held { cancelled: Some(cause), .. }) => {
             Err(Failure::new(LOST, format_args!("the lease was lost, and the command was stopped: {cause}")))
         }
+        Err(why @ NotHeld::NotRaised(_)) => Err(Failure::new(3, why)),
+        Err(NotHeld::NoOrder) => Err(Failure::input(format_args!(
+            "coordinator: {coordinator} keeps no durable order: a fail-over gives the lock to two holders and takes the token \
+             back, so it cannot protect a gate; use etcd or postgres, or say --efficiency if nothing is to be protected",
+        ))),
         Err(NotHeld::NoAnswer(why)) => Err(Failure::new(3, format_args!("no answer from the coordinator: {why}"))),
         Err(NotHeld::Unfit(why)) if why.starts_with("ttl_us: ") || why.starts_with("epoch: ") => {
             Err(Failure::input(why))

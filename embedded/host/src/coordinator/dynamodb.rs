@@ -6,8 +6,8 @@
 //! What had been written before it was first seen has then been over for as long, and what is written later changes the
 //! version. So a take-over waits a whole TTL from when the challenger first looked, however long the holder has been dead.
 //!
-//! The item of the lock `NAME` has the table's partition key `lock` (a string), and `token`, `holder`, `ttl_us`, `held` and
-//! `version`. A release sets `held` to false and keeps the item: **an item that is deleted forgets its count**, and then the
+//! The item of the lock `NAME` has the table's partition key `lock` (a string), and `token`, `holder`, `ttl_us`, `held`,
+//! `version`, and in `asked` who has asked for it. A release sets `held` to false and keeps the item: **an item that is deleted forgets its count**, and then the
 //! operator raises the epoch, a number in the attribute `epoch`, which comes with the token in one step:
 //! `aws dynamodb update-item --table-name locks --key '{"lock": {"S": "press-7"}}' --update-expression 'SET epoch = :e'
 //! --expression-attribute-values '{":e": {"N": "1"}}'`. Keep TTL deletion off, and the table in one Region: a global table
@@ -33,7 +33,7 @@ use tokio::sync::OnceCell;
 
 /// Takes the lock: from nobody, or from what was seen.
 const TAKE: &str = "SET #token = if_not_exists(#token, :zero) + :one, #holder = :holder, #ttl = :ttl, #held = :yes, \
-                    #version = :version";
+                    #asked = :asked, #version = :version";
 const RENEW: &str = "SET #ttl = :ttl, #version = :version";
 const RELEASE: &str = "SET #held = :no, #version = :version";
 const NEW: &str = "attribute_not_exists(#version)";
@@ -57,6 +57,7 @@ struct Item {
     token: u64,
     epoch: Epoch,
     holder: String,
+    asked: String,
     held: bool,
     ttl: Duration,
     version: String,
@@ -146,12 +147,12 @@ impl Dynamodb {
     }
 
     async fn grant(&self, ttl: Duration) -> Result<Acquired, CoordinatorError> {
-        let asking = self.asked.begin();
+        let asking = self.asked.begin()?;
         let began = clock::start();
         let found = self.look().await?;
         if let Some(item) = found.as_ref().filter(|item| item.held) {
-            if item.holder == self.holder.to_string() && asking.may_undo(item.token) {
-                // The answer to an earlier acquire of this very instance was lost, and nobody knows since when its lease runs.
+            if asking.may_undo(&item.asked, item.token) {
+                // The answer to an earlier acquire was lost, and nobody knows since when its lease runs.
                 self.give_back(item.token, &item.holder).await?;
                 let why = "an earlier acquire had been granted unheard; it was undone";
                 return Err(CoordinatorError::NoAnswer(why.to_owned()));
@@ -159,13 +160,14 @@ impl Dynamodb {
             let over = self.known_since(&item.version).checked_add(item.ttl);
             let over = over.ok_or_else(|| unfit("DynamoDB: the item's ttl_us never ends".to_owned()))?;
             if clock::start() < over {
-                return Ok(Acquired::Held { wait: over.since(began).ok() });
+                return Ok(Acquired::Held { wait: over.since(began).ok(), by: HolderId::new(&item.holder).ok() });
             }
         }
         let mut values = vec![
             (":zero", number(0)),
             (":one", number(1)),
             (":holder", AttributeValue::S(self.holder.to_string())),
+            (":asked", AttributeValue::S(asking.mark().to_owned())),
             (":ttl", number(ttl.as_micros())),
             (":yes", AttributeValue::Bool(true)),
         ];
@@ -176,7 +178,9 @@ impl Dynamodb {
             }
             None => NEW,
         };
-        let Some(item) = self.write(TAKE, condition, values).await? else { return Ok(Acquired::Held { wait: None }) };
+        let Some(item) = self.write(TAKE, condition, values).await? else {
+            return Ok(Acquired::Held { wait: None, by: None }); // somebody was faster
+        };
         let token = Token::new(item.token).ok_or_else(|| unfit("DynamoDB: the count gave no token".to_owned()))?;
         asking.grant(token);
         Ok(Acquired::Granted(Grant { token, epoch: item.epoch, ttl: Some(ttl) }))
@@ -268,8 +272,14 @@ fn ours(token: u64, holder: &str) -> [(&'static str, AttributeValue); 3] {
 
 /// The names that the text uses, and no others: one too many is an error.
 fn named(write: UpdateItemFluentBuilder, text: &str) -> UpdateItemFluentBuilder {
-    let names =
-        [("#token", "token"), ("#holder", "holder"), ("#ttl", "ttl_us"), ("#held", "held"), ("#version", "version")];
+    let names = [
+        ("#token", "token"),
+        ("#holder", "holder"),
+        ("#asked", "asked"),
+        ("#ttl", "ttl_us"),
+        ("#held", "held"),
+        ("#version", "version"),
+    ];
     let used = names.into_iter().filter(|(name, _)| text.contains(name));
     used.fold(write, |write, (name, attribute)| write.expression_attribute_names(name, attribute))
 }
@@ -293,6 +303,7 @@ fn read(item: &HashMap<String, AttributeValue>) -> Result<Item, CoordinatorError
         token: count("token")?,
         epoch: epoch.ok_or_else(|| unfit("epoch: the item's `epoch` has to be a number of 32 bits".to_owned()))?,
         holder: text("holder")?,
+        asked: text("asked").unwrap_or_default(), // one that is older than marks has none
         held: item.get("held").and_then(|value| value.as_bool().ok()).copied().ok_or_else(|| wrong("held"))?,
         ttl: Duration::from_micros(count("ttl_us")?),
         version: text("version")?,

@@ -1,24 +1,28 @@
 //! etcd: a lease and a key that hangs on it; the token is the key's create revision.
 //!
-//! The key `NAME` has the holder as its value and lives as long as its lease. Revisions only go up, so a later holder's
+//! The key `NAME` has the holder as its value, and who has asked for it, and lives as long as its lease. Revisions only go up, so a later holder's
 //! token is higher; a restore from a snapshot takes them back, and then the operator raises the epoch, a decimal number in
 //! the key `NAME/epoch`, before anybody works: `etcdctl put press-7/epoch 1`. It is read in the transaction that makes the
 //! key. A release deletes the key only at its create revision.
+//!
+//! **A restore takes back more than the revisions: a lease that was granted after the snapshot is not in it, and its holder may
+//! be inside its window.** So keep the restored cluster down until the longest TTL has passed since the old one answered last,
+//! or have every resource behind a gate or a guard, which the higher epoch then fences.
 //!
 //! TTLs are whole seconds. The server may lengthen one (its own least TTL), and a new leader extends every lease; neither
 //! touches a window, which counts from our own requests. A renewal is a keep-alive *and* a look at the key: a lease may
 //! outlive a key that somebody has deleted.
 
-use super::asked::Asked;
+use super::asked::{self, Asked, Asking};
 use super::{Access, Acquired, Call, Coordinator, CoordinatorError, Grant, Renewed};
 use etcd_client::{
-    Client, Compare, CompareOp, ConnectOptions, Error, EventType, GetOptions, KeyValue, PutOptions, Txn, TxnOp,
-    TxnOpResponse, WatchOptions,
+    Client, Compare, CompareOp, ConnectOptions, Error, EventType, GetOptions, KeyValue, LeaseGrantResponse, PutOptions,
+    Txn, TxnOp, TxnOpResponse, WatchOptions,
 };
 use fencegate::{Duration, Epoch, HolderId, Stamp, Token};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// How often a connection shows that it is alive, and how long it may take to: a server that is cut off is found out.
 const ALIVE: (std::time::Duration, std::time::Duration) =
@@ -26,8 +30,8 @@ const ALIVE: (std::time::Duration, std::time::Duration) =
 
 /// One lock at an etcd cluster.
 pub struct Etcd {
-    /// One for each endpoint, and not one that spreads its calls: of those a third would go to a frozen member of three.
-    clients: Vec<Client>,
+    endpoints: Vec<Endpoint>,
+    options: ConnectOptions,
     /// The one that answered last, as a number that only grows.
     preferred: AtomicUsize,
     name: String,
@@ -35,6 +39,20 @@ pub struct Etcd {
     asked: Asked,
     /// etcd's lease under each token that was granted here.
     leases: Mutex<BTreeMap<Token, i64>>,
+}
+
+/// One member. It has a client of its own, and not one that spreads its calls: of those a third would go to a frozen member
+/// of three.
+struct Endpoint {
+    address: String,
+    /// Made when it is needed: where there is a user, the member has to answer for that.
+    client: Mutex<Option<Client>>,
+}
+
+impl Endpoint {
+    fn kept(&self) -> MutexGuard<'_, Option<Client>> {
+        self.client.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl std::fmt::Debug for Etcd {
@@ -48,8 +66,8 @@ impl Etcd {
     /// there are such, and for `holder`; the connection is made when it is needed.
     ///
     /// # Errors
-    /// Where an endpoint is none, a user has no password, or the certificates are none or of no use.
-    pub async fn new<E: AsRef<str>>(
+    /// Where there is no endpoint, a user has no password, or the certificates are none or of no use.
+    pub fn new<E: AsRef<str>>(
         endpoints: &[E],
         user: Option<&str>,
         access: &Access,
@@ -68,23 +86,29 @@ impl Etcd {
         } else if access.ca.is_some() {
             return Err(unfit("etcd: certificates are for etcds://, and this address is for plain TCP"));
         }
-        let mut clients = Vec::new();
-        for endpoint in endpoints {
-            clients.push(Client::connect([endpoint.as_ref()], Some(options.clone())).await.map_err(said)?);
-        }
-        if clients.is_empty() {
-            return Err(CoordinatorError::Unfit("etcd: no endpoint".to_owned()));
+        let endpoint = |address: &E| Endpoint { address: address.as_ref().to_owned(), client: Mutex::new(None) };
+        let endpoints: Vec<_> = endpoints.iter().map(endpoint).collect();
+        if endpoints.is_empty() {
+            return Err(unfit("etcd: no endpoint"));
         }
         let (preferred, asked, leases) = (AtomicUsize::new(0), Asked::default(), Mutex::default());
-        Ok(Self { clients, preferred, name: name.to_owned(), holder, asked, leases })
+        Ok(Self { endpoints, options, preferred, name: name.to_owned(), holder, asked, leases })
     }
 
-    fn client(&self) -> Result<Client, CoordinatorError> {
-        let turn = self.preferred.load(Ordering::Relaxed) % self.clients.len().max(1);
-        self.clients.get(turn).cloned().ok_or_else(|| CoordinatorError::Unfit("etcd: no endpoint".to_owned()))
+    /// The client of the member whose turn it is. One that does not let the user in, or does not answer, holds up nobody
+    /// else's call.
+    async fn client(&self) -> Result<Client, CoordinatorError> {
+        let turn = self.preferred.load(Ordering::Relaxed) % self.endpoints.len().max(1);
+        let endpoint = self.endpoints.get(turn).ok_or_else(|| unfit("etcd: no endpoint"))?;
+        if let Some(client) = endpoint.kept().as_ref() {
+            return Ok(client.clone());
+        }
+        let connected = Client::connect([&endpoint.address], Some(self.options.clone())).await;
+        let client = connected.map_err(|error| self.said(&error))?;
+        Ok(endpoint.kept().get_or_insert(client).clone())
     }
 
-    fn leases(&self) -> std::sync::MutexGuard<'_, BTreeMap<Token, i64>> {
+    fn leases(&self) -> MutexGuard<'_, BTreeMap<Token, i64>> {
         self.leases.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -95,17 +119,32 @@ impl Etcd {
 
     async fn grant(&self, ttl: Duration) -> Result<Acquired, CoordinatorError> {
         let seconds = whole_seconds(ttl)?;
-        let asking = self.asked.begin();
-        let mut client = self.client()?;
-        let lease = client.lease_grant(seconds, None).await.map_err(said)?;
+        let asking = self.asked.begin()?;
+        let mut client = self.client().await?;
+        let lease = client.lease_grant(seconds, None).await.map_err(|error| self.said(&error))?;
+        let made = self.make(&mut client, &lease, &asking).await;
+        if !matches!(made, Ok(Acquired::Granted(_))) {
+            // With the key, should that have been made all the same.
+            revoke(client, lease.id()).await;
+        }
+        made
+    }
+
+    /// Makes the key on this lease, where there is none.
+    async fn make(
+        &self,
+        client: &mut Client,
+        lease: &LeaseGrantResponse,
+        asking: &Asking<'_>,
+    ) -> Result<Acquired, CoordinatorError> {
         let put = PutOptions::new().with_lease(lease.id());
         let make = [
-            TxnOp::put(self.name.as_str(), self.holder.to_string(), Some(put)),
+            TxnOp::put(self.name.as_str(), asked::marked(&self.holder, asking.mark()), Some(put)),
             TxnOp::get(format!("{}/epoch", self.name), None),
         ];
         let look = [TxnOp::get(self.name.as_str(), None)];
         let txn = Txn::new().when([self.created(0)]).and_then(make).or_else(look);
-        let answer = client.txn(txn).await.map_err(said)?;
+        let answer = client.txn(txn).await.map_err(|error| self.said(&error))?;
         let mut found = answer.op_responses().into_iter().filter_map(|response| match response {
             TxnOpResponse::Get(got) => Some(got.kvs().first().cloned()),
             _ => None,
@@ -115,58 +154,78 @@ impl Etcd {
             let epoch = epoch(&self.name, found)?;
             let revision = answer.header().map_or(0, etcd_client::ResponseHeader::revision);
             let token = u64::try_from(revision).ok().and_then(Token::new);
-            let token = token.ok_or_else(|| CoordinatorError::Unfit("etcd gave no revision".to_owned()))?;
+            let token = token.ok_or_else(|| unfit("etcd gave no revision"))?;
             self.leases().insert(token, lease.id());
             asking.grant(token);
             let granted = u64::try_from(lease.ttl()).ok().and_then(|s| s.checked_mul(1_000_000));
             return Ok(Acquired::Granted(Grant { token, epoch, ttl: granted.map(Duration::from_micros) }));
         }
-        // Not needed; should this be lost, it lapses.
-        let _ = client.lease_revoke(lease.id()).await;
-        match found {
-            // The answer to an earlier acquire of this very instance was lost. Its lease is not taken over, since nobody
-            // knows since when it runs: it is deleted, and the next try is granted a token of its own.
-            Some(kv)
-                if kv.value() == self.holder.to_string().as_bytes()
-                    && u64::try_from(kv.create_revision()).is_ok_and(|token| asking.may_undo(token)) =>
-            {
-                let delete = [TxnOp::delete(self.name.as_str(), None)];
-                client
-                    .txn(Txn::new().when([self.created(kv.create_revision())]).and_then(delete))
-                    .await
-                    .map_err(said)?;
-                Err(CoordinatorError::NoAnswer("an earlier acquire had been granted unheard; it was undone".to_owned()))
-            }
-            _ => Ok(Acquired::Held { wait: None }),
+        let Some(kv) = found else { return Ok(Acquired::Held { wait: None, by: None }) };
+        let (by, mark) = kv.value_str().map_or((None, ""), asked::read);
+        if u64::try_from(kv.create_revision()).is_ok_and(|token| asking.may_undo(mark, token)) {
+            // The answer to an earlier acquire was lost. Its lease is not taken over, since nobody knows since when it runs:
+            // it is deleted, and the next try is granted a token of its own.
+            let delete = [TxnOp::delete(self.name.as_str(), None)];
+            let undo = Txn::new().when([self.created(kv.create_revision())]).and_then(delete);
+            client.txn(undo).await.map_err(|error| self.said(&error))?;
+            revoke(client.clone(), kv.lease()).await;
+            return Err(CoordinatorError::NoAnswer(
+                "an earlier acquire had been granted unheard; it was undone".to_owned(),
+            ));
         }
+        Ok(Acquired::Held { wait: None, by })
     }
 
     async fn keep_alive(&self, stamp: Stamp) -> Result<Renewed, CoordinatorError> {
         let Some(lease) = self.leases().get(&stamp.token).copied() else { return Ok(Renewed::Gone) };
-        let mut client = self.client()?;
+        let mut client = self.client().await?;
         match client.lease_keep_alive(lease).await {
             Ok(_stream) => {}
-            Err(Error::LeaseKeepAliveError(_)) => return Ok(Renewed::Gone),
-            Err(error) => return Err(said(error)),
+            Err(Error::LeaseKeepAliveError(_)) => {
+                self.leases().remove(&stamp.token);
+                return Ok(Renewed::Gone);
+            }
+            Err(error) => return Err(self.said(&error)),
         }
-        let there = client.txn(Txn::new().when([self.created(revision(stamp))])).await.map_err(said)?;
-        Ok(if there.succeeded() { Renewed::Renewed { ttl: None } } else { Renewed::Gone })
+        let there = client.txn(Txn::new().when([self.created(revision(stamp))])).await;
+        if there.map_err(|error| self.said(&error))?.succeeded() {
+            return Ok(Renewed::Renewed { ttl: None });
+        }
+        self.lost(client, stamp);
+        Ok(Renewed::Gone)
+    }
+
+    /// The key is gone; what it hung on is given back. Nobody waits for that with the work to be stopped.
+    fn lost(&self, client: Client, stamp: Stamp) {
+        if let Some(lease) = self.leases().remove(&stamp.token) {
+            tokio::spawn(revoke(client, lease));
+        }
     }
 
     async fn delete(&self, stamp: Stamp) -> Result<(), CoordinatorError> {
-        let mut client = self.client()?;
+        let mut client = self.client().await?;
         let delete = [TxnOp::delete(self.name.as_str(), None)];
-        client.txn(Txn::new().when([self.created(revision(stamp))]).and_then(delete)).await.map_err(said)?;
+        let delete = Txn::new().when([self.created(revision(stamp))]).and_then(delete);
+        client.txn(delete).await.map_err(|error| self.said(&error))?;
         let lease = self.leases().remove(&stamp.token);
         if let Some(lease) = lease {
-            let _ = client.lease_revoke(lease).await; // nothing hangs on it any more; it lapses
+            revoke(client, lease).await;
         }
         Ok(())
     }
 
     async fn wait(&self, stamp: Option<Stamp>) -> Result<(), CoordinatorError> {
-        let mut client = self.client()?;
-        let now = client.get(self.name.as_str(), Some(GetOptions::new())).await.map_err(said)?;
+        let mut client = self.client().await?;
+        self.is_over(&mut client, stamp).await?;
+        if let Some(stamp) = stamp {
+            self.lost(client, stamp);
+        }
+        Ok(())
+    }
+
+    async fn is_over(&self, client: &mut Client, stamp: Option<Stamp>) -> Result<(), CoordinatorError> {
+        let now = client.get(self.name.as_str(), Some(GetOptions::new())).await;
+        let now = now.map_err(|error| self.said(&error))?;
         let key = now.kvs().first();
         let over = match (stamp, key) {
             (None, key) => key.is_none(),
@@ -177,14 +236,44 @@ impl Etcd {
         }
         let next = now.header().map_or(0, etcd_client::ResponseHeader::revision).checked_add(1).unwrap_or(0);
         let options = WatchOptions::new().with_start_revision(next);
-        let mut watch = client.watch(self.name.as_str(), Some(options)).await.map_err(said)?;
-        while let Some(answer) = watch.message().await.map_err(said)? {
+        let watch = client.watch(self.name.as_str(), Some(options)).await;
+        let mut watch = watch.map_err(|error| self.said(&error))?;
+        while let Some(answer) = watch.message().await.map_err(|error| self.said(&error))? {
             if answer.events().iter().any(|event| event.event_type() == EventType::Delete) {
                 return Ok(());
             }
         }
         Err(CoordinatorError::NoAnswer("the watch has ended".to_owned()))
     }
+
+    /// What etcd's client means.
+    fn said(&self, error: &Error) -> CoordinatorError {
+        let Error::GRpcStatus(status) = error else {
+            let why = format!("etcd: {error}");
+            return match error {
+                Error::InvalidArgs(_) | Error::InvalidUri(_) | Error::EndpointError(_) => CoordinatorError::Unfit(why),
+                _ => CoordinatorError::NoAnswer(why),
+            };
+        };
+        let why = format!("etcd: {}", status.message());
+        // A member has forgotten whom it had let in (it was started again, or the users were changed): that is asked for anew,
+        // and who is no user any more hears it then.
+        if status.code() as i32 == 16 || status.message().contains("auth store is old") {
+            self.endpoints.iter().for_each(|endpoint| *endpoint.kept() = None);
+            return CoordinatorError::NoAnswer(why);
+        }
+        // UNAVAILABLE, CANCELLED and the like may pass; an argument, a credential or a permission does not, and neither does a
+        // user where there are none.
+        match status.code() as i32 {
+            3 | 7 | 9 => CoordinatorError::Unfit(why),
+            _ => CoordinatorError::NoAnswer(why),
+        }
+    }
+}
+
+/// Gives back a lease that nothing is to hang on any more. Should this be lost, it lapses.
+async fn revoke(mut client: Client, lease: i64) {
+    let _ = tokio::time::timeout(ALIVE.1, client.lease_revoke(lease)).await;
 }
 
 impl Coordinator for Etcd {
@@ -247,23 +336,4 @@ fn epoch(name: &str, kept: Option<KeyValue>) -> Result<Epoch, CoordinatorError> 
     let Some(kv) = kept else { return Ok(Epoch(0)) };
     let number = kv.value_str().ok().and_then(|text| text.trim().parse().ok()).map(Epoch);
     number.ok_or_else(|| CoordinatorError::Unfit(format!("epoch: the key {name}/epoch has to be a number of 32 bits")))
-}
-
-/// What etcd's client means.
-#[expect(clippy::needless_pass_by_value, reason = "what map_err hands over")]
-fn said(error: Error) -> CoordinatorError {
-    match &error {
-        Error::GRpcStatus(status) => {
-            let why = format!("etcd: {}", status.message());
-            // UNAVAILABLE, CANCELLED and the like may pass; an argument, a credential or a permission does not.
-            match status.code() as i32 {
-                3 | 7 | 16 => CoordinatorError::Unfit(why),
-                _ => CoordinatorError::NoAnswer(why),
-            }
-        }
-        Error::InvalidArgs(_) | Error::InvalidUri(_) | Error::EndpointError(_) => {
-            CoordinatorError::Unfit(format!("etcd: {error}"))
-        }
-        _ => CoordinatorError::NoAnswer(format!("etcd: {error}")),
-    }
 }

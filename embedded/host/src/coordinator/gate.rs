@@ -110,8 +110,8 @@ impl Coordinator for GateLease {
                     let (token, epoch) = granted(done)?;
                     Ok(Acquired::Granted(Grant { token, epoch, ttl: None }))
                 }
-                Err(CallError::Refused(Refused { reason: Reason::Held, wait, .. })) => {
-                    Ok(Acquired::Held { wait: Some(wait) })
+                Err(CallError::Refused(Refused { reason: Reason::Held, wait, by })) => {
+                    Ok(Acquired::Held { wait: Some(wait), by: by.and_then(|by| by.holder) })
                 }
                 Err(error) => Err(unanswered(error)),
             }

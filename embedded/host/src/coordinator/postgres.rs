@@ -10,37 +10,46 @@
 use super::asked::Asked;
 use super::{Access, Acquired, Call, Coordinator, CoordinatorError, Grant, Renewed};
 use fencegate::{Duration, Epoch, HolderId, Stamp, Token};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use tokio::sync::Mutex;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio_postgres::types::FromSql;
 use tokio_postgres::{Client, Config, NoTls, Row, config::SslMode, error::SqlState};
 
-/// Several may do it at once, hence the lock; and who may not create may still use.
+/// Several may do it at once, hence the lock; and who may not create may still use. A table of before there were marks is
+/// given the column for them.
 const TABLE: &str = "DO $$ BEGIN
     IF to_regclass('fencegate_lease') IS NULL THEN
         PERFORM pg_advisory_xact_lock(7366001);
         CREATE SEQUENCE IF NOT EXISTS fencegate_token;
         CREATE TABLE IF NOT EXISTS fencegate_lease (
             lock text PRIMARY KEY, epoch bigint NOT NULL DEFAULT 0, token bigint NOT NULL, holder text NOT NULL,
-            ends timestamptz NOT NULL);
+            ends timestamptz NOT NULL, asked text);
+    ELSIF NOT EXISTS (SELECT FROM pg_attribute
+        WHERE attrelid = to_regclass('fencegate_lease') AND attname = 'asked' AND NOT attisdropped) THEN
+        ALTER TABLE fencegate_lease ADD COLUMN IF NOT EXISTS asked text;
     END IF;
 END $$";
 
-const ACQUIRE: &str = "INSERT INTO fencegate_lease AS l (lock, token, holder, ends)
-    VALUES ($1, nextval('fencegate_token'), $2, clock_timestamp() + $3::bigint * interval '1 microsecond')
-    ON CONFLICT (lock) DO UPDATE SET token = nextval('fencegate_token'), holder = excluded.holder,
+const ACQUIRE: &str = "INSERT INTO fencegate_lease AS l (lock, token, holder, asked, ends)
+    VALUES ($1, nextval('fencegate_token'), $2, $4, clock_timestamp() + $3::bigint * interval '1 microsecond')
+    ON CONFLICT (lock) DO UPDATE SET token = nextval('fencegate_token'), holder = excluded.holder, asked = excluded.asked,
         ends = clock_timestamp() + $3::bigint * interval '1 microsecond'
     WHERE l.ends <= clock_timestamp()
     RETURNING token, epoch";
 
-const LEFT: &str = "SELECT (extract(epoch FROM ends - clock_timestamp()) * 1000000)::bigint, holder, token
+/// It may have been released since: nothing can be taken from an end at minus infinity.
+const LEFT: &str =
+    "SELECT CASE WHEN isfinite(ends) THEN (extract(epoch FROM ends - clock_timestamp()) * 1000000)::bigint
+        ELSE 0 END, holder, token, coalesce(asked, '')
     FROM fencegate_lease WHERE lock = $1";
 
 const RENEW: &str = "UPDATE fencegate_lease SET ends = clock_timestamp() + $4::bigint * interval '1 microsecond'
     WHERE lock = $1 AND holder = $2 AND token = $3 AND ends > clock_timestamp()";
 
 const RELEASE: &str = "UPDATE fencegate_lease SET ends = '-infinity' WHERE lock = $1 AND holder = $2 AND token = $3";
+
+/// A release comes without a TTL to go by.
+const RELEASED_WITHIN: Duration = Duration::from_secs(10);
 
 /// One lock in a database.
 pub struct Postgres {
@@ -97,38 +106,50 @@ impl Postgres {
         })
     }
 
-    async fn connect(&self) -> Result<Client, tokio_postgres::Error> {
+    async fn connect(&self, ttl: Duration) -> Result<Client, tokio_postgres::Error> {
+        let mut config = self.config.clone();
+        if config.get_connect_timeout().is_none() {
+            config.connect_timeout(share(ttl, config.get_hosts().len()).into());
+        }
         #[cfg(feature = "tls")]
         if let Some(tls) = &self.tls {
-            let (client, connection) = self.config.connect(tls.clone()).await?;
+            let (client, connection) = config.connect(tls.clone()).await?;
             tokio::spawn(connection); // ends with the client
             return Ok(client);
         }
-        let (client, connection) = self.config.connect(NoTls).await?;
+        let (client, connection) = config.connect(NoTls).await?;
         tokio::spawn(connection);
         Ok(client)
     }
 
-    async fn client(&self) -> Result<Arc<Client>, CoordinatorError> {
-        let mut kept = self.client.lock().await;
-        if self.suspect.swap(false, Ordering::Relaxed) {
-            *kept = None;
+    fn kept(&self) -> MutexGuard<'_, Option<Arc<Client>>> {
+        self.client.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The connection that is there, or a new one. Who waits for a new one holds up nobody: the next call may find a server
+    /// that answers.
+    async fn client(&self, ttl: Duration) -> Result<Arc<Client>, CoordinatorError> {
+        {
+            let mut kept = self.kept();
+            if self.suspect.swap(false, Ordering::Relaxed) {
+                *kept = None;
+            }
+            if let Some(client) = kept.as_ref().filter(|client| !client.is_closed()) {
+                return Ok(Arc::clone(client));
+            }
         }
-        if let Some(client) = kept.as_ref().filter(|client| !client.is_closed()) {
-            return Ok(Arc::clone(client));
-        }
-        let client = self.connect().await.map_err(unanswered)?;
+        let client = self.connect(ttl).await.map_err(unanswered)?;
         client.batch_execute(TABLE).await.map_err(unanswered)?;
         let client = Arc::new(client);
-        *kept = Some(Arc::clone(&client));
+        *self.kept() = Some(Arc::clone(&client));
         Ok(client)
     }
 
     async fn grant(&self, ttl: Duration) -> Result<Acquired, CoordinatorError> {
         let us = i64::try_from(ttl.as_micros()).unwrap_or(i64::MAX);
-        let asking = self.asked.begin();
-        let (client, holder) = (self.client().await?, self.holder.to_string());
-        if let Some(row) = client.query_opt(ACQUIRE, &[&self.name, &holder, &us]).await.map_err(unanswered)? {
+        let asking = self.asked.begin()?;
+        let (client, holder, mark) = (self.client(ttl).await?, self.holder.to_string(), asking.mark().to_owned());
+        if let Some(row) = client.query_opt(ACQUIRE, &[&self.name, &holder, &us, &mark]).await.map_err(unanswered)? {
             let (token, epoch): (i64, i64) = (cell(&row, 0)?, cell(&row, 1)?);
             let token = u64::try_from(token).ok().and_then(Token::new);
             let token = token.ok_or_else(|| CoordinatorError::Unfit("the sequence gave no token".to_owned()))?;
@@ -138,21 +159,24 @@ impl Postgres {
             return Ok(Acquired::Granted(Grant { token, epoch, ttl: Some(ttl) }));
         }
         let Some(row) = client.query_opt(LEFT, &[&self.name]).await.map_err(unanswered)? else {
-            return Ok(Acquired::Held { wait: None });
+            return Ok(Acquired::Held { wait: None, by: None });
         };
         let (left, by, token): (i64, String, i64) = (cell(&row, 0)?, cell(&row, 1)?, cell(&row, 2)?);
-        if by == holder && u64::try_from(token).is_ok_and(|token| asking.may_undo(token)) {
-            // The answer to an earlier acquire of this very instance was lost, and nobody knows since when its lease runs.
+        let mark: String = cell(&row, 3)?;
+        // One that is older than marks leaves somebody's there.
+        if by == holder && u64::try_from(token).is_ok_and(|token| asking.may_undo(&mark, token)) {
+            // The answer to an earlier acquire was lost, and nobody knows since when its lease runs.
             client.execute(RELEASE, &[&self.name, &holder, &token]).await.map_err(unanswered)?;
             let why = "an earlier acquire had been granted unheard; it was undone";
             return Err(CoordinatorError::NoAnswer(why.to_owned()));
         }
-        Ok(Acquired::Held { wait: u64::try_from(left).ok().map(Duration::from_micros) })
+        let wait = u64::try_from(left).ok().map(Duration::from_micros);
+        Ok(Acquired::Held { wait, by: HolderId::new(&by).ok() })
     }
 
     async fn update(&self, stamp: Stamp, ttl: Option<Duration>) -> Result<bool, CoordinatorError> {
         let Ok(token) = i64::try_from(stamp.token.get()) else { return Ok(false) };
-        let (client, holder) = (self.client().await?, stamp.holder.to_string());
+        let (client, holder) = (self.client(ttl.unwrap_or(RELEASED_WITHIN)).await?, stamp.holder.to_string());
         let rows = match ttl {
             Some(ttl) => {
                 let us = i64::try_from(ttl.as_micros()).unwrap_or(i64::MAX);
@@ -185,6 +209,13 @@ impl Coordinator for Postgres {
     }
 }
 
+/// For how long one of so many hosts is waited for: all have their turn before the call is overdue, half a heartbeat after it
+/// began.
+fn share(ttl: Duration, hosts: usize) -> Duration {
+    let hosts = u64::try_from(hosts).unwrap_or(u64::MAX).clamp(1, 1_000);
+    Duration::from_micros((ttl.as_micros() / 8 / hosts).max(1_000))
+}
+
 /// A cell of a row of ours; somebody else's table of that name may have others.
 fn cell<T: for<'a> FromSql<'a>>(row: &Row, n: usize) -> Result<T, CoordinatorError> {
     row.try_get(n).map_err(|error| CoordinatorError::Unfit(said(&error)))
@@ -209,4 +240,47 @@ fn unanswered(error: tokio_postgres::Error) -> CoordinatorError {
         of_class("28") || of_class("3D") || of_class("22") || of_class("42") || *code == SqlState::INVALID_PASSWORD
     });
     if unfit { CoordinatorError::Unfit(why) } else { CoordinatorError::NoAnswer(why) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fencegate::Epoch;
+    use tokio::io::AsyncReadExt;
+    use tokio::net::TcpListener;
+
+    /// A server that takes connections and says nothing.
+    #[tokio::test]
+    async fn a_call_that_hangs_while_it_connects_holds_up_no_other() {
+        let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("postgres://tester@{}/postgres", silent.local_addr().unwrap());
+        let holder = HolderId::new("a#1").unwrap();
+        let lock = Arc::new(Postgres::new(&url, &Access::default(), "press-7", holder).unwrap());
+        let stamp = Stamp { epoch: Epoch(0), token: Token::new(1).unwrap(), holder };
+        let ttl = Duration::from_secs(600);
+        let mut calls = tokio::task::JoinSet::new();
+        let mut lines = Vec::new();
+        for n in 0..3 {
+            let lock = lock.clone();
+            calls.spawn(async move {
+                if n == 0 { lock.acquire(ttl).await.map(drop) } else { lock.renew(stamp, ttl).await.map(drop) }
+            });
+            let (mut line, _) = silent.accept().await.unwrap();
+            assert!(line.read_u32().await.is_ok(), "each asks on a connection of its own");
+            lines.push(line);
+        }
+        drop((lines, silent));
+        while let Some(ended) = calls.join_next().await {
+            assert!(matches!(ended.unwrap(), Err(CoordinatorError::NoAnswer(_))));
+        }
+    }
+
+    #[test]
+    fn every_host_has_its_turn_before_the_call_is_overdue() {
+        for (ttl, hosts) in [(3_000_000, 1), (3_000_000, 3), (10_000_000, 7), (600_000_000, 1)] {
+            let each = share(Duration::from_micros(ttl), hosts).as_micros();
+            assert!(each > 0 && each * hosts as u64 <= ttl / 6, "{ttl} {hosts}: {each}");
+        }
+        assert_eq!(share(Duration::from_micros(1), 0), Duration::from_millis(1), "never without any time");
+    }
 }

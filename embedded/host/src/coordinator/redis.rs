@@ -5,7 +5,7 @@
 //! two workers from doing the same work most of the time, and it cannot fence: `fencegate hold` refuses to protect a gate
 //! with it unless it is told that this is for efficiency only.
 //!
-//! Keys: `NAME` has the holder and the token, `{NAME}:token` the count, `{NAME}:epoch` the operator's epoch. TTLs are whole
+//! Keys: `NAME` has the holder, the token and who has asked for it, `{NAME}:token` the count, `{NAME}:epoch` the operator's epoch. TTLs are whole
 //! milliseconds.
 
 mod link;
@@ -19,13 +19,10 @@ use link::Link;
 
 const ACQUIRE: &str = "
 local left = redis.call('PTTL', KEYS[1])
-if left ~= -2 then
-    local mine = string.match(redis.call('GET', KEYS[1]), '^(.*):[0-9]*$') == ARGV[1]
-    return {mine and 2 or 0, left, tonumber(string.match(redis.call('GET', KEYS[1]), ':([0-9]*)$') or '0')}
-end
+if left ~= -2 then return {0, left, 0, redis.call('GET', KEYS[1])} end
 local token = redis.call('INCR', KEYS[2])
-redis.call('SET', KEYS[1], ARGV[1] .. ':' .. token, 'NX', 'PX', ARGV[2])
-return {1, token, tonumber(redis.call('GET', KEYS[3]) or '0')}";
+redis.call('SET', KEYS[1], ARGV[1] .. ':' .. token .. ':' .. ARGV[3], 'NX', 'PX', ARGV[2])
+return {1, token, tonumber(redis.call('GET', KEYS[3]) or '0'), ''}";
 
 const RENEW: &str = "
 if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
@@ -60,23 +57,23 @@ impl Redis {
     }
 
     async fn grant(&self, ttl: Duration) -> Result<Acquired, CoordinatorError> {
-        let asking = self.asked.begin();
+        let asking = self.asked.begin()?;
         let script = Script::new(ACQUIRE);
         let mut call = script.prepare_invoke();
         call.key(&self.keys[0]).key(&self.keys[1]).key(&self.keys[2]);
-        call.arg(self.holder.to_string()).arg(milliseconds(ttl)?);
-        let (granted, n, epoch): (u8, i64, i64) = self.link.invoke(&call).await?;
+        call.arg(self.holder.to_string()).arg(milliseconds(ttl)?).arg(asking.mark());
+        let (granted, n, epoch, value): (u8, i64, i64, String) = self.link.invoke(&call).await?;
         let n = u64::try_from(n).ok();
         if granted != 1 {
+            let (by, token, mark) = read(&value);
             // Ours by an acquire whose answer was lost: nobody knows since when it runs.
-            let ours = u64::try_from(epoch).ok().filter(|token| granted == 2 && asking.may_undo(*token));
-            if let Some(token) = ours.and_then(Token::new) {
-                self.compare(RELEASE, Stamp { epoch: Epoch(0), token, holder: self.holder }, None).await?;
+            if token.is_some_and(|token| asking.may_undo(mark, token.get())) {
+                self.compare(RELEASE, &value, None).await?;
                 let why = "an earlier acquire had been granted unheard; it was undone";
                 return Err(CoordinatorError::NoAnswer(why.to_owned()));
             }
             let wait = n.and_then(|ms| ms.checked_mul(1_000)).map(Duration::from_micros);
-            return Ok(Acquired::Held { wait });
+            return Ok(Acquired::Held { wait, by });
         }
         let token = n.and_then(Token::new);
         let token = token.ok_or_else(|| CoordinatorError::Unfit("Redis: the count gave no token".to_owned()))?;
@@ -85,10 +82,15 @@ impl Redis {
         Ok(Acquired::Granted(Grant { token, epoch, ttl: Some(ttl) }))
     }
 
-    async fn compare(&self, script: &str, stamp: Stamp, ttl: Option<Duration>) -> Result<bool, CoordinatorError> {
+    /// The lock's value under this stamp, as this coordinator has written it.
+    fn value(&self, stamp: Stamp) -> Result<String, CoordinatorError> {
+        Ok(format!("{}:{}:{}", stamp.holder, stamp.token, self.asked.mark()?))
+    }
+
+    async fn compare(&self, script: &str, value: &str, ttl: Option<Duration>) -> Result<bool, CoordinatorError> {
         let script = Script::new(script);
         let mut call = script.prepare_invoke();
-        call.key(&self.keys[0]).arg(format!("{}:{}", stamp.holder, stamp.token));
+        call.key(&self.keys[0]).arg(value);
         if let Some(ttl) = ttl {
             call.arg(milliseconds(ttl)?);
         }
@@ -104,18 +106,29 @@ impl Coordinator for Redis {
 
     fn renew(&self, stamp: Stamp, ttl: Duration) -> Call<'_, Renewed> {
         Box::pin(async move {
-            let renewed = self.compare(RENEW, stamp, Some(ttl)).await?;
+            let renewed = self.compare(RENEW, &self.value(stamp)?, Some(ttl)).await?;
             Ok(if renewed { Renewed::Renewed { ttl: Some(ttl) } } else { Renewed::Gone })
         })
     }
 
+    fn keeps_order(&self) -> bool {
+        false
+    }
+
     fn release(&self, stamp: Stamp) -> Call<'_, ()> {
-        Box::pin(async move { self.compare(RELEASE, stamp, None).await.map(drop) })
+        Box::pin(async move { self.compare(RELEASE, &self.value(stamp)?, None).await.map(drop) })
     }
 
     fn suspect(&self) {
         self.link.suspect();
     }
+}
+
+/// Holder, token and mark of a lock's value.
+fn read(value: &str) -> (Option<HolderId>, Option<Token>, &str) {
+    let (held, mark) = value.rsplit_once(':').unwrap_or((value, ""));
+    let (holder, token) = held.rsplit_once(':').unwrap_or((held, ""));
+    (HolderId::new(holder).ok(), token.parse().ok().and_then(Token::new), mark)
 }
 
 fn in_range(epoch: i64) -> Result<Epoch, CoordinatorError> {

@@ -14,17 +14,18 @@
 //! heard from up to a heartbeat and half a tick before. That is why **a session is asked for with twice the TTL**: the half
 //! that no window uses pays for that delay, whatever the tick, because a session has at least two ticks (where nobody has
 //! set `minSessionTimeout` lower). A server that gives less is refused (`maxSessionTimeout`); one that gives more lengthens
-//! nothing. All members need the same limits: the client says once what it was given. The price is a take-over after up to
+//! nothing. **All members need the same limits, and `minSessionTimeout` not below two ticks:** the client says once what it was
+//! given, and nobody looks at a member's ticks. The price is a take-over after up to
 //! twice the TTL and a tick where a holder dies without a release.
 //!
 //! A session that is lost takes its node with it; the next acquire begins another. Sessions are detached: a holder that is
-//! dropped leaves its lease to lapse.
+//! dropped, or whose window is over, leaves its lease to lapse.
 
-use super::asked::Asked;
+use super::asked::{self, Asked};
 use super::{Access, Acquired, Call, Coordinator, CoordinatorError, Grant, Renewed};
 use fencegate::{Duration, Epoch, HolderId, Stamp, Token};
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use zookeeper_client::{Acls, Client, CreateMode, CreateOptions, Error, EventType, MultiWriteError, MultiWriteResult};
 
 /// Everything of ours is below this node.
@@ -42,9 +43,17 @@ pub struct Zookeeper {
     folder: String,
     holder: HolderId,
     asked: Asked,
-    client: tokio::sync::Mutex<Option<Client>>,
+    client: Mutex<Option<Client>>,
     /// The node under each token that was granted here.
-    nodes: Mutex<BTreeMap<Token, String>>,
+    nodes: Mutex<BTreeMap<Token, Node>>,
+}
+
+/// A node of ours.
+#[derive(Clone)]
+struct Node {
+    path: String,
+    /// Holder and mark.
+    data: String,
 }
 
 /// A lease's node, as its name has it.
@@ -52,7 +61,6 @@ pub struct Zookeeper {
 struct Lease {
     number: u32,
     path: String,
-    holder: String,
 }
 
 impl std::fmt::Debug for Zookeeper {
@@ -73,12 +81,16 @@ impl Zookeeper {
             folder: format!("{ROOT}/{}", written(name)),
             holder,
             asked: Asked::default(),
-            client: tokio::sync::Mutex::new(None),
+            client: Mutex::new(None),
             nodes: Mutex::default(),
         }
     }
 
-    fn nodes(&self) -> std::sync::MutexGuard<'_, BTreeMap<Token, String>> {
+    fn kept(&self) -> MutexGuard<'_, Option<Client>> {
+        self.client.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn nodes(&self) -> MutexGuard<'_, BTreeMap<Token, Node>> {
         self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -94,9 +106,7 @@ impl Zookeeper {
         let session = session.ok_or_else(|| {
             CoordinatorError::Unfit("ttl_us: ZooKeeper takes whole milliseconds, from 1 to 1073741823".to_owned())
         })?;
-        let mut kept = self.client.lock().await;
-        let alive = kept.take().filter(|client| !client.state().is_terminated());
-        let client = if let Some(client) = alive {
+        let client = if let Some(client) = self.session() {
             client
         } else {
             let mut connector = Client::connector().with_detached().with_fail_eagerly();
@@ -106,7 +116,11 @@ impl Zookeeper {
             if let Some(user) = &self.user {
                 connector = connector.with_auth("digest", user.as_bytes());
             }
-            connector.connect(&self.servers).await.map_err(said)?
+            let new = connector.connect(&self.servers).await.map_err(said)?;
+            // Another acquire may have been as fast; all that is ours belongs into one session.
+            let mut kept = self.kept();
+            let alive = kept.take().filter(|client| !client.state().is_terminated());
+            kept.insert(alive.unwrap_or(new)).clone()
         };
         let given = client.session_timeout();
         if given < std::time::Duration::from(session) {
@@ -117,13 +131,12 @@ impl Zookeeper {
                 ms / 2
             )));
         }
-        *kept = Some(client.clone());
         Ok(client)
     }
 
     /// The session that is there, if it is not known to be over.
-    async fn session(&self) -> Option<Client> {
-        self.client.lock().await.clone().filter(|client| !client.state().is_terminated())
+    fn session(&self) -> Option<Client> {
+        self.kept().clone().filter(|client| !client.state().is_terminated())
     }
 
     /// The leases' nodes, the one that holds the lock first.
@@ -148,8 +161,8 @@ impl Zookeeper {
         parts
             .and_then(|(holder, number)| {
                 let number = number.bytes().all(|digit| digit.is_ascii_digit()).then(|| number.parse().ok())??;
-                let holder = holder.strip_suffix('.')?.to_owned();
-                Some(Lease { number, path: format!("{}/{name}", self.folder), holder })
+                holder.strip_suffix('.')?;
+                Some(Lease { number, path: format!("{}/{name}", self.folder) })
             })
             .ok_or_else(|| {
                 let folder = &self.folder;
@@ -183,28 +196,31 @@ impl Zookeeper {
     }
 
     async fn grant(&self, ttl: Duration) -> Result<Acquired, CoordinatorError> {
-        let asking = self.asked.begin();
+        let asking = self.asked.begin()?;
         let client = self.client(ttl).await?;
         let me = written(&self.holder.to_string());
         if let Some(first) = self.leases(&client).await?.into_iter().next() {
-            if first.holder == me
-                && let Some(stat) = client.check_stat(&first.path).await.map_err(said)?
-                && u64::try_from(stat.czxid).is_ok_and(|token| asking.may_undo(token))
-            {
-                // The answer to an earlier acquire of this very instance was lost, and nobody knows since when its lease runs.
+            let (data, stat) = match client.get_data(&first.path).await {
+                Err(Error::NoNode) => return Ok(Acquired::Held { wait: None, by: None }), // gone while we looked
+                found => found.map_err(said)?,
+            };
+            let (by, mark) = std::str::from_utf8(&data).map_or((None, ""), asked::read);
+            if u64::try_from(stat.czxid).is_ok_and(|token| asking.may_undo(mark, token)) {
+                // The answer to an earlier acquire was lost, and nobody knows since when its lease runs.
                 self.delete(&client, &first.path).await?;
                 let why = "an earlier acquire had been granted unheard; it was undone";
                 return Err(CoordinatorError::NoAnswer(why.to_owned()));
             }
-            return Ok(Acquired::Held { wait: None });
+            return Ok(Acquired::Held { wait: None, by });
         }
 
         let (epoch, version) = self.epoch(&client).await?;
         let mut writer = client.new_multi_writer();
         writer.add_check_version(&format!("{}/epoch", self.folder), version).map_err(said)?;
+        let data = asked::marked(&self.holder, asking.mark());
         let node = format!("{}/{LEASE}{me}.", self.folder);
         let node_of = self.made_by(CreateMode::EphemeralSequential);
-        writer.add_create(&node, self.holder.to_string().as_bytes(), &node_of).map_err(said)?;
+        writer.add_create(&node, data.as_bytes(), &node_of).map_err(said)?;
         let path = match writer.commit().await {
             Ok(made) => made.into_iter().find_map(|result| match result {
                 MultiWriteResult::Create { path, .. } => Some(path),
@@ -224,18 +240,18 @@ impl Zookeeper {
         let token = token.ok_or_else(|| CoordinatorError::Unfit("ZooKeeper gave no transaction id".to_owned()))?;
         if self.leases(&client).await?.first().is_none_or(|first| first.path != path) {
             self.delete(&client, &path).await?;
-            return Ok(Acquired::Held { wait: None });
+            return Ok(Acquired::Held { wait: None, by: None });
         }
-        self.nodes().insert(token, path);
+        self.nodes().insert(token, Node { path, data });
         asking.grant(token);
         Ok(Acquired::Granted(Grant { token, epoch, ttl: None }))
     }
 
     async fn write(&self, stamp: Stamp) -> Result<Renewed, CoordinatorError> {
-        let Some(path) = self.nodes().get(&stamp.token).cloned() else { return Ok(Renewed::Gone) };
+        let Some(Node { path, data }) = self.nodes().get(&stamp.token).cloned() else { return Ok(Renewed::Gone) };
         // A session that is over took its node with it; another session's write would renew nothing.
-        let Some(client) = self.session().await else { return Ok(Renewed::Gone) };
-        match client.set_data(&path, stamp.holder.to_string().as_bytes(), None).await {
+        let Some(client) = self.session() else { return Ok(Renewed::Gone) };
+        match client.set_data(&path, data.as_bytes(), None).await {
             Ok(stat) if is_of(&stat, stamp) && stat.ephemeral_owner == client.session_id().0 => {
                 Ok(Renewed::Renewed { ttl: None })
             }
@@ -252,9 +268,9 @@ impl Zookeeper {
     }
 
     async fn give_back(&self, stamp: Stamp) -> Result<(), CoordinatorError> {
-        let Some(path) = self.nodes().get(&stamp.token).cloned() else { return Ok(()) };
+        let Some(Node { path, .. }) = self.nodes().get(&stamp.token).cloned() else { return Ok(()) };
         // Without a session the node is gone, or goes with the session that made it.
-        if let Some(client) = self.session().await {
+        if let Some(client) = self.session() {
             match client.check_stat(&path).await {
                 Ok(Some(stat)) if is_of(&stat, stamp) => self.delete(&client, &path).await?,
                 Ok(_) | Err(Error::SessionExpired) => {}
@@ -267,8 +283,8 @@ impl Zookeeper {
 
     async fn wait(&self, stamp: Option<Stamp>) -> Result<(), CoordinatorError> {
         let lost = || CoordinatorError::NoAnswer("ZooKeeper: the session was lost".to_owned());
-        let ours = stamp.and_then(|stamp| self.nodes().get(&stamp.token).cloned());
-        let client = self.session().await.ok_or_else(lost)?;
+        let ours = stamp.and_then(|stamp| self.nodes().get(&stamp.token).map(|node| node.path.clone()));
+        let client = self.session().ok_or_else(lost)?;
         loop {
             let (names, watch) = match client.list_and_watch_children(&self.folder).await {
                 Err(Error::NoNode) => return Ok(()),
@@ -305,6 +321,11 @@ impl Coordinator for Zookeeper {
     fn changed(&self, stamp: Option<Stamp>) -> Call<'_, ()> {
         Box::pin(self.wait(stamp))
     }
+
+    /// The client pings for as long as it lives, and the session lives as long as the pings.
+    fn let_lapse(&self) {
+        *self.kept() = None;
+    }
 }
 
 /// Whether a node is the one that was made under this token.
@@ -337,36 +358,4 @@ fn said(error: Error) -> CoordinatorError {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn lock(name: &str) -> Zookeeper {
-        Zookeeper::new("127.0.0.1:1", None, &Access::default(), name, HolderId::new("press-a#9f3c").unwrap())
-    }
-
-    #[test]
-    fn any_name_is_one_part_of_a_path() {
-        for (name, folder) in [
-            ("press-7", "/fencegate/press-7"),
-            ("a/b", "/fencegate/a%2Fb"),
-            ("..", "/fencegate/%2E%2E"),
-            ("ü %", "/fencegate/%C3%BC%20%25"),
-        ] {
-            assert_eq!(lock(name).folder, folder);
-        }
-    }
-
-    #[test]
-    fn the_lowest_number_is_first_and_what_comes_after_the_highest_is_refused() {
-        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-        let lock = lock("press-7");
-        let mixed = names(&["epoch", "lease-b-2%23x.2147483647", "lease-press-a%239f3c.0000000009"]);
-        let holders: Vec<_> = lock.in_order(&mixed).unwrap().into_iter().map(|lease| lease.holder).collect();
-        assert_eq!(holders, ["press-a%239f3c", "b-2%23x"]);
-        for wrong in ["lease-a.-2147483648", "lease-a.-000000009", "lease-a.000000001x", "lease-", "lease-a0000000001"]
-        {
-            let why = lock.in_order(&names(&[wrong])).unwrap_err().to_string();
-            assert!(why.contains("delete /fencegate/press-7"), "{why}");
-        }
-    }
-}
+mod tests;

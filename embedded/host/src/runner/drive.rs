@@ -9,6 +9,7 @@ use calls::overdue;
 use fencegate::{Cause, Duration, Epoch, Instant, Output, Request, Schedule, Stamp};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -44,6 +45,10 @@ pub(super) struct Drive<K> {
     /// Since when the service has been asked for the lease without any answer.
     silent: Option<Instant>,
     error: Option<String>,
+    /// Until when the fences of a lease that was granted may be raised, while one of them is not.
+    raising: Option<Instant>,
+    /// Why one is not, as it was heard last.
+    not_raised: Option<String>,
     /// Why no work will begin.
     given_up: Option<NotHeld>,
     /// The lease that the work began under.
@@ -56,7 +61,7 @@ pub(super) struct Drive<K> {
 
 impl<K: Clock> Drive<K> {
     pub(super) fn new(runner: Runner<K>) -> Self {
-        let Runner { coordinator, resources, holder, work, patience, epoch, reports, clock } = runner;
+        let Runner { coordinator, resources, holder, work, patience, epoch, reports, clock, .. } = runner;
         let (schedule, began) = (holder.schedule(), clock.now());
         Self {
             shared: Arc::new(Shared::new(clock, holder)),
@@ -74,6 +79,8 @@ impl<K: Clock> Drive<K> {
             began,
             silent: None,
             error: None,
+            raising: None,
+            not_raised: None,
             given_up: None,
             under: None,
             cancelled: None,
@@ -104,6 +111,9 @@ impl<K: Clock> Drive<K> {
             let wake = earlier(wake, self.out_of_patience());
             tokio::select! {
                 biased;
+                // The clock comes first in every turn, and before the work is polled: where the process stood still, or the
+                // machine, the work's own timers are due as well, and it is to find its token tripped.
+                () = is_due(&self.shared.clock, wake) => self.lose_patience(),
                 () = stop.cancelled(), if !stopping => {
                     stopping = true;
                     self.stop(NotHeld::Stopped);
@@ -152,8 +162,10 @@ impl<K: Clock> Drive<K> {
             return None;
         }
         let permit = self.shared.holder().may_act(self.shared.clock.now(), self.work).ok()?;
-        self.under = Some(permit.stamp());
-        Some(Lease { shared: Arc::clone(&self.shared), stamp: permit.stamp() })
+        let stamp = permit.stamp();
+        self.under = Some(stamp);
+        self.shared.began_under(permit);
+        Some(Lease { shared: Arc::clone(&self.shared), stamp })
     }
 
     fn end<T>(mut self, output: Option<T>) -> Result<Held<T>, NotHeld> {
@@ -183,6 +195,9 @@ impl<K: Clock> Drive<K> {
             self.cancelled.get_or_insert(cause);
             self.shared.cancelled.cancel();
         }
+        if matches!(cause, Cause::Expired | Cause::Refused | Cause::Revoked | Cause::Fault(_)) {
+            self.let_lapse();
+        }
         // A lease that is still there goes on being renewed while the work stops, or until the fences are raised.
         if gone {
             self.stop(NotHeld::Lost(cause));
@@ -191,8 +206,11 @@ impl<K: Clock> Drive<K> {
 
     /// When it has waited for as long as it would, where it still waits.
     fn out_of_patience(&self) -> Option<Instant> {
-        if self.under.is_some() || self.given_up.is_some() || self.shared.holder().stamp().is_some() {
+        if self.under.is_some() || self.given_up.is_some() {
             return None;
+        }
+        if self.shared.holder().stamp().is_some() {
+            return self.raising;
         }
         let silence = self.silent.and_then(|since| since.checked_add(self.schedule.ttl()));
         let patience = self.patience.and_then(|patience| self.began.checked_add(patience));
@@ -200,10 +218,17 @@ impl<K: Clock> Drive<K> {
     }
 
     fn lose_patience(&mut self) {
-        if self.under.is_some() || self.given_up.is_some() || self.shared.holder().stamp().is_some() {
+        if self.under.is_some() || self.given_up.is_some() {
             return;
         }
         let now = self.shared.clock.now();
+        if self.shared.holder().stamp().is_some() {
+            if self.raising.is_some_and(|until| now >= until) {
+                let why = self.not_raised.take().unwrap_or_else(|| "nothing was heard".to_owned());
+                self.stop(NotHeld::NotRaised(why));
+            }
+            return;
+        }
         let has_passed = |limit, since| now.since(since).is_ok_and(|passed| passed >= limit);
         let silent = self.silent.is_some_and(|since| has_passed(self.schedule.ttl(), since));
         let waited = self.patience.is_some_and(|patience| has_passed(patience, self.began));
@@ -242,10 +267,14 @@ impl<K: Clock> Drive<K> {
                 self.report(Report::NoAnswer(error.to_string()));
             }
             Event::Raised(stamp) => {
+                self.raising = None;
                 self.shared.holder().raised(now, stamp);
                 self.report(Report::Raised(stamp));
             }
-            Event::NotRaised(why) => self.report(Report::NotRaised(why)),
+            Event::NotRaised(why) => {
+                self.not_raised = Some(why.clone());
+                self.report(Report::NotRaised(why));
+            }
             Event::Fenced(stamp, why) => {
                 if self.under.is_none() {
                     self.given_up.get_or_insert(NotHeld::Fenced(why));
@@ -274,6 +303,9 @@ impl<K: Clock> Drive<K> {
                 let held = holder.deadline().filter(|_| holder.stamp() == Some(stamp));
                 drop(holder);
                 if let Some(deadline) = held {
+                    // A TTL from now, or for as long as the caller would wait, if that is longer.
+                    let patience = self.patience.and_then(|patience| self.began.checked_add(patience));
+                    self.raising = now.checked_add(self.schedule.ttl()).max(patience);
                     self.report(Report::Granted(stamp, deadline));
                     self.watch(Some(stamp));
                 }
@@ -281,9 +313,9 @@ impl<K: Clock> Drive<K> {
                     self.stop(NotHeld::Epoch { given: epoch, kept: grant.epoch });
                 }
             }
-            Acquired::Held { wait } => {
+            Acquired::Held { wait, by } => {
                 self.shared.holder().refused(now, request, wait, random());
-                self.report(Report::HeldByAnother { wait });
+                self.report(Report::HeldByAnother { wait, by });
                 if self.shared.holder().stamp().is_none() && self.given_up.is_none() {
                     self.watch(None);
                 }
@@ -312,6 +344,14 @@ impl<K: Clock> Drive<K> {
     }
 }
 
+impl<K> Drop for Drive<K> {
+    /// Also where the caller has dropped `hold` in the middle of it.
+    fn drop(&mut self) {
+        self.calls.abort_all();
+        self.coordinator.let_lapse();
+    }
+}
+
 /// Spreads those who wait for one lock. Without a random source they ask all at once, which is slower and no less safe.
 fn random() -> u32 {
     getrandom::u32().unwrap_or(0)
@@ -329,6 +369,12 @@ async fn finished<F: Future>(running: &mut Option<Pin<Box<F>>>) -> F::Output {
         Some(work) => work.await,
         None => std::future::pending().await,
     }
+}
+
+/// Ends where it is time by the clock, and wakes nobody: that is [`sleep`]'s.
+async fn is_due(clock: &impl Clock, at: Option<Instant>) {
+    let is_time = || at.is_some_and(|at| clock.now() >= at);
+    std::future::poll_fn(|_| if is_time() { Poll::Ready(()) } else { Poll::Pending }).await;
 }
 
 async fn sleep(clock: &impl Clock, until: Option<Instant>) {

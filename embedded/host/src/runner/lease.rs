@@ -2,7 +2,7 @@
 
 use super::{BootClock, Clock};
 use fencegate::{Deadline, Denied, Duration, Holder, Instant, Permit, Stamp};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -13,6 +13,8 @@ pub(super) struct Shared<K> {
     /// The work has told the holder something.
     pub(super) told: Notify,
     pub(super) cancelled: CancellationToken,
+    /// What the work began under: no cancellation has tripped since as long as it is not outdated by one.
+    began: OnceLock<Permit>,
     pub(super) deadline: watch::Sender<Deadline>,
 }
 
@@ -23,8 +25,14 @@ impl<K> Shared<K> {
             holder: Mutex::new(holder),
             told: Notify::new(),
             cancelled: CancellationToken::new(),
+            began: OnceLock::new(),
             deadline: watch::Sender::new(Deadline::at(Instant::from_micros(0))),
         }
+    }
+
+    /// The work begins.
+    pub(super) fn began_under(&self, permit: Permit) {
+        let _ = self.began.set(permit); // work begins once
     }
 
     /// No call of the holder's leaves it half changed, so that a panic elsewhere does not poison it.
@@ -68,8 +76,20 @@ impl<K: Clock> Lease<K> {
     }
 
     /// Trips when the work has to stop. It is final.
+    ///
+    /// To ask for it is to look at the clock: it has tripped by the time it is here where that is due, whatever has become of
+    /// the runner since, or of the machine. So ask anew before each action; one that was taken along trips when the runner
+    /// gets to it.
     pub fn cancelled(&self) -> &CancellationToken {
-        &self.shared.cancelled
+        let token = &self.shared.cancelled;
+        if !token.is_cancelled()
+            && let Some(began) = self.shared.began.get()
+            && let Err(Denied::NoLease | Denied::Tripped | Denied::Fault(_)) = self.covers(began)
+        {
+            token.cancel();
+            self.shared.told.notify_one();
+        }
+        token
     }
 
     /// A permit for an action that takes `work` from now until its effect is over: ask before each one.
@@ -77,12 +97,10 @@ impl<K: Clock> Lease<K> {
     /// # Errors
     /// [`Denied`] says what is missing.
     pub fn may_act(&self, work: Duration) -> Result<Permit, Denied> {
-        if self.shared.cancelled.is_cancelled() {
+        if self.cancelled().is_cancelled() {
             return Err(Denied::Tripped);
         }
-        let mut holder = self.shared.holder();
-        let permit = holder.may_act(self.shared.clock.now(), work);
-        drop(holder);
+        let permit = self.shared.holder().may_act(self.shared.clock.now(), work);
         self.shared.told.notify_one();
         permit.and_then(|permit| if permit.stamp() == self.stamp { Ok(permit) } else { Err(Denied::NoLease) })
     }
@@ -98,6 +116,14 @@ impl<K: Clock> Lease<K> {
     /// The work gets on. Say it from where the work is done, never from a timer of its own.
     pub fn progress(&self) {
         self.shared.holder().progress(self.shared.clock.now());
+        self.shared.told.notify_one();
+    }
+
+    /// Gives the lease up gracefully, so that others get their turn: nothing new begins under it ([`Denied::Ending`]) and it
+    /// is not renewed any more; the work in hand may be finished inside the window as it is now, and the lease is released
+    /// once the work has returned. It is no cancellation; where the window ends first, that trips as ever.
+    pub fn hand_over(&self) {
+        self.shared.holder().hand_over(self.shared.clock.now(), Duration::ZERO);
         self.shared.told.notify_one();
     }
 }

@@ -1,12 +1,14 @@
 //! The runner against a coordinator that does as a script says, in tokio's paused time.
 
+mod faults;
+mod fences;
 mod fleet;
+mod jumps;
 
 use super::*;
-use crate::coordinator::{Acquired, Call, Grant, RaiseError, Renewed, Resource};
+use crate::coordinator::{Acquired, Call, Grant, Renewed};
 use fencegate::{Drift, Plan, Token};
 use std::collections::VecDeque;
-use std::pin::Pin;
 use std::sync::Mutex;
 use std::time::Duration as Std;
 use tokio::sync::mpsc;
@@ -46,9 +48,12 @@ struct Script {
     acquires: Mutex<VecDeque<Does>>,
     renewals: Mutex<VecDeque<Does>>,
     releases: Mutex<VecDeque<Does>>,
+    /// After how many milliseconds each watch says that the lock has changed hands.
+    changes: Mutex<VecDeque<u64>>,
     tokens: Mutex<u64>,
     said: Mutex<Vec<(u64, &'static str)>>,
     begun: Mutex<Option<TokioInstant>>,
+    is_for_efficiency: bool,
 }
 
 impl Script {
@@ -81,7 +86,7 @@ impl Coordinator for Script {
     fn acquire(&self, _: Duration) -> Call<'_, Acquired> {
         Box::pin(async {
             if !self.does("acquire", &self.acquires).await? {
-                return Ok(Acquired::Held { wait: None });
+                return Ok(Acquired::Held { wait: None, by: None });
             }
             let mut tokens = self.tokens.lock().unwrap();
             *tokens += 1;
@@ -99,17 +104,24 @@ impl Coordinator for Script {
     fn release(&self, _: Stamp) -> Call<'_, ()> {
         Box::pin(async { self.does("release", &self.releases).await.map(drop) })
     }
-}
 
-/// A fence that answers so, each time.
-struct Fence(Mutex<VecDeque<Result<(), RaiseError>>>, Arc<Script>);
-
-impl Resource for Fence {
-    fn raise(&self, _: Stamp) -> Pin<Box<dyn Future<Output = Result<(), RaiseError>> + Send + '_>> {
+    fn changed(&self, _: Option<Stamp>) -> Call<'_, ()> {
         Box::pin(async {
-            self.1.note("raise");
-            self.0.lock().unwrap().pop_front().unwrap_or(Ok(()))
+            let after = self.changes.lock().unwrap().pop_front();
+            match after {
+                Some(ms) => sleep(Std::from_millis(ms)).await,
+                None => std::future::pending().await,
+            }
+            Ok(())
         })
+    }
+
+    fn keeps_order(&self) -> bool {
+        !self.is_for_efficiency
+    }
+
+    fn let_lapse(&self) {
+        self.note("lapse");
     }
 }
 
@@ -120,10 +132,14 @@ fn runner(script: &Arc<Script>) -> Runner<Paused> {
 
 /// The same with so many heartbeats per TTL.
 fn runner_of(script: &Arc<Script>, attempts: u64) -> Runner<Paused> {
+    runner_by(script, attempts, Paused(TokioInstant::now()))
+}
+
+fn runner_by<K: Clock>(script: &Arc<Script>, attempts: u64, clock: K) -> Runner<K> {
     let plan = Plan::for_ttl(Duration::from_secs(9)).drift(Drift::from_ppm(1_000)).attempts(attempts);
     let plan = plan.round_trip(Duration::from_millis(100));
     let id = HolderId::new("a#1").unwrap();
-    Runner::with_clock(script.clone(), plan, id, Paused(TokioInstant::now())).unwrap()
+    Runner::with_clock(script.clone(), plan, id, clock).unwrap()
 }
 
 fn script(acquires: &[Does], renewals: &[Does], releases: &[Does]) -> Arc<Script> {
@@ -273,36 +289,6 @@ async fn a_connection_lost_during_release_is_tried_again_and_nothing_is_renewed(
     assert!(held.released && held.cancelled.is_none());
     assert_eq!(script.times("release").len(), 3, "{:?}", script.times("release"));
     assert!(script.times("renew").is_empty(), "not even at its time");
-}
-
-#[tokio::test(start_paused = true)]
-async fn every_fence_is_raised_before_the_work_and_a_refusal_ends_it() {
-    let first = script(&[], &[], &[]);
-    let fence = |answers: &[Result<(), RaiseError>], script: &Arc<Script>| {
-        Arc::new(Fence(Mutex::new(answers.iter().cloned().collect()), script.clone()))
-    };
-    let busy = Err(RaiseError::NoAnswer("busy".to_owned()));
-    let held = runner(&first)
-        .resource(fence(&[busy.clone(), busy, Ok(())], &first))
-        .resource(fence(&[], &first))
-        .hold(CancellationToken::new(), |_| {
-            first.note("work");
-            std::future::ready(())
-        })
-        .await
-        .unwrap();
-    assert!(held.released);
-    let order: Vec<_> = first.said.lock().unwrap().iter().map(|(_, what)| *what).collect();
-    assert_eq!(order, ["acquire", "raise", "raise", "raise", "raise", "work", "release"]);
-
-    let second = script(&[], &[], &[]);
-    let stale = Err(RaiseError::Refused("stale".to_owned()));
-    let outcome = runner(&second)
-        .resource(fence(&[stale], &second))
-        .hold(CancellationToken::new(), |_| async { panic!("no work under a stale stamp") })
-        .await;
-    assert_eq!(outcome.map(drop).unwrap_err(), NotHeld::Fenced("stale".to_owned()));
-    assert_eq!(second.times("release").len(), 1, "nothing is left held");
 }
 
 #[tokio::test(start_paused = true)]

@@ -7,7 +7,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A group of its own. Dropping it removes it once it is empty.
+/// A group of its own. Dropping it removes it once it is empty, and so does the watcher, should nobody be left to drop it.
 #[derive(Debug)]
 pub(super) struct Group(PathBuf);
 
@@ -30,7 +30,14 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        let _ = fs::remove_dir(&self.0); // not empty: somebody else has put a process there
+        remove(Some(&self.0));
+    }
+}
+
+/// Removes the group at `path`, if there is one.
+pub(super) fn remove(path: Option<&Path>) {
+    if let Some(path) = path {
+        let _ = fs::remove_dir(path); // gone already, or not empty: somebody else has put a process there
     }
 }
 

@@ -2,13 +2,7 @@
 
 #![cfg_attr(
     not(all(feature = "dynamodb", feature = "etcd", feature = "postgres", feature = "redis", feature = "zookeeper")),
-    allow(
-        dead_code,
-        unused_imports,
-        unused_variables,
-        clippy::unused_async,
-        reason = "what only the services that were left out need"
-    )
+    allow(dead_code, unused_imports, unused_variables, reason = "what only the services that were left out need")
 )]
 
 mod open;
@@ -16,7 +10,7 @@ mod open;
 use super::super::output::Failure;
 use fencegate::{DEFAULT_DRIFT_FACTOR, DEFAULT_DRIFT_FIXED, Drift, Duration, HolderId};
 use fencegate_host::coordinator::gate::{GateChannel, GateLease};
-use fencegate_host::coordinator::{Access, Coordinator, Resource};
+use fencegate_host::coordinator::{Access, Coordinator, CoordinatorError, Resource};
 use fencegate_host::wire::Role;
 use fencegate_host::{KeyFile, Port};
 use std::path::{Path, PathBuf};
@@ -131,12 +125,12 @@ impl Service {
         }
     }
 
-    /// Whether it keeps no durable order, so that it cannot protect a gate; and what it is called then.
-    pub(in crate::cli) const fn only_for_efficiency(&self) -> Option<&'static str> {
+    /// What it is called in its addresses.
+    pub(in crate::cli) const fn name(&self) -> &'static str {
         match self {
-            Self::Redis(_) => Some("redis"),
-            Self::Redlock(_) => Some("redlock"),
-            _ => None,
+            Self::Redlock(_) => "redlock",
+            Self::Gate(..) => "gate",
+            other => other.feature(),
         }
     }
 
@@ -148,7 +142,7 @@ impl Service {
         }
     }
 
-    pub(in crate::cli) async fn open(
+    pub(in crate::cli) fn open(
         self,
         id: HolderId,
         access: Access,
@@ -159,7 +153,10 @@ impl Service {
             let credential = keys(key_file)?.credential(Role::Holder(id));
             return Ok(Arc::new(GateLease(GateChannel::new(port, credential, channel, GATE))));
         }
-        open::service(self, id, access).await.map_err(wrong)
+        open::service(self, id, access).map_err(|error| match error {
+            CoordinatorError::NoAnswer(why) => Failure::new(3, format_args!("no answer from the coordinator: {why}")),
+            CoordinatorError::Unfit(why) => wrong(why),
+        })
     }
 }
 

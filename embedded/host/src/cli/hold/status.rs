@@ -68,8 +68,11 @@ fn ends(report: &Report, before: Option<Deadline>) -> Option<Deadline> {
 fn words(report: &Report) -> String {
     let left = |end: &Deadline| has(end.left(clock::now()));
     match report {
-        Report::HeldByAnother { wait: Some(wait) } => format!("held by another, for {} at the most", spends(*wait)),
-        Report::HeldByAnother { wait: None } => "held by another".to_owned(),
+        Report::HeldByAnother { wait, by } => {
+            let by = by.map_or_else(|| "another".to_owned(), |by| by.to_string());
+            let wait = wait.map(|wait| format!(", for {} at the most", spends(wait))).unwrap_or_default();
+            format!("held by {by}{wait}")
+        }
         Report::Granted(Stamp { epoch, token, holder }, end) => {
             format!("acquired: epoch {epoch} token {token}, {holder}; window {}", left(end))
         }

@@ -2,9 +2,9 @@
 //! the process that speaks with the coordinator.
 
 use super::super::output::{Failure, Outcome};
-use super::descendants;
 use super::signals::TERM;
 use super::supervise::{is_time, kill_at};
+use super::{cgroup, descendants};
 use fencegate::{Deadline, Duration, Instant};
 use fencegate_host::runner::{BootClock, Clock};
 use rustix::process::{Pid, Signal, WaitStatus, getpid, kill_process};
@@ -105,6 +105,7 @@ impl Args {
         }
         // What it leaves behind has no lease.
         descendants::kill_all(group, |pid, status| watched.reaped(pid, status));
+        cgroup::remove(group);
         let status = watched.status.unwrap_or(128 + 9);
         let _ = to.write_all(format!("ended {status}\n").as_bytes()).await; // the holder may be gone
         Ok(Outcome::Status(status))

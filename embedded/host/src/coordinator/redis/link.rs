@@ -11,7 +11,7 @@ use redis::{
     ServerErrorKind,
 };
 use std::sync::atomic::{AtomicBool, Ordering};
-use tokio::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A connection that is made when it is needed, and made anew when it has broken.
 pub(super) struct Link {
@@ -55,16 +55,23 @@ impl Link {
         Ok(Self { client: client.map_err(unfit)?, connection: Mutex::new(None), suspect: AtomicBool::new(false) })
     }
 
+    fn kept(&self) -> MutexGuard<'_, Option<MultiplexedConnection>> {
+        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The connection that is there, or a new one. Who waits for a new one holds up nobody.
     async fn connection(&self) -> Result<MultiplexedConnection, CoordinatorError> {
-        let mut kept = self.connection.lock().await;
-        if self.suspect.swap(false, Ordering::Relaxed) {
-            *kept = None;
-        }
-        if let Some(connection) = kept.as_ref() {
-            return Ok(connection.clone());
+        {
+            let mut kept = self.kept();
+            if self.suspect.swap(false, Ordering::Relaxed) {
+                *kept = None;
+            }
+            if let Some(connection) = kept.as_ref() {
+                return Ok(connection.clone());
+            }
         }
         let connection = self.client.get_multiplexed_async_connection().await.map_err(|error| self.said(&error))?;
-        *kept = Some(connection.clone());
+        *self.kept() = Some(connection.clone());
         Ok(connection)
     }
 

@@ -181,7 +181,11 @@ impl Redlock {
         }
         // Also where no answer came: it may have been granted there all the same.
         self.at::<u8>(0..self.links.len(), RELEASE, &[value], ttl).await;
-        if self.is_quorum(answers.given.len()) { Ok(Acquired::Held { wait: None }) } else { Err(self.silent(&answers)) }
+        if self.is_quorum(answers.given.len()) {
+            Ok(Acquired::Held { wait: None, by: None })
+        } else {
+            Err(self.silent(&answers))
+        }
     }
 
     async fn extend(&self, stamp: Stamp, ttl: Duration) -> Result<Renewed, CoordinatorError> {
@@ -221,6 +225,10 @@ impl Coordinator for Redlock {
 
     fn renew(&self, stamp: Stamp, ttl: Duration) -> Call<'_, Renewed> {
         Box::pin(self.extend(stamp, ttl))
+    }
+
+    fn keeps_order(&self) -> bool {
+        false
     }
 
     fn release(&self, stamp: Stamp) -> Call<'_, ()> {

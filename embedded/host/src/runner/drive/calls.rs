@@ -81,6 +81,13 @@ impl<K: Clock> Drive<K> {
         }));
     }
 
+    /// Nothing of ours keeps the lease alive any more.
+    pub(super) fn let_lapse(&mut self) {
+        self.renewals.drain(..).for_each(|renewal| renewal.abort());
+        self.unwatch();
+        self.coordinator.let_lapse();
+    }
+
     fn unwatch(&mut self) {
         if let Some(watching) = self.watching.take() {
             watching.abort();

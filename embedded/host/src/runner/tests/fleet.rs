@@ -55,7 +55,7 @@ impl Coordinator for Lock {
                 let mut world = self.0.lock().unwrap();
                 let now = TokioInstant::now();
                 if world.leases.get(&self.1).is_some_and(|(_, end)| now < *end) {
-                    Acquired::Held { wait: None }
+                    Acquired::Held { wait: None, by: None }
                 } else {
                     world.tokens += 1;
                     let (token, epoch) = (Token::new(world.tokens).unwrap(), Epoch(0));

@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 type Opened = Result<Arc<dyn Coordinator>, CoordinatorError>;
 
-pub(super) async fn service(service: Service, id: HolderId, access: Access) -> Opened {
+pub(super) fn service(service: Service, id: HolderId, access: Access) -> Opened {
     match service {
         #[cfg(feature = "dynamodb")]
         Service::Dynamodb(place) => dynamodb(&place, &access, id),
         #[cfg(feature = "etcd")]
-        Service::Etcd(place) => etcd(&place, access, id).await,
+        Service::Etcd(place) => etcd(&place, access, id),
         #[cfg(feature = "postgres")]
         Service::Postgres(place) => postgres(&place, &access, id),
         #[cfg(feature = "redis")]
@@ -105,13 +105,13 @@ fn dynamodb(place: &Place, access: &Access, id: HolderId) -> Opened {
 }
 
 #[cfg(feature = "etcd")]
-async fn etcd(place: &Place, access: Access, id: HolderId) -> Opened {
+fn etcd(place: &Place, access: Access, id: HolderId) -> Opened {
     use fencegate_host::coordinator::etcd::Etcd;
     let address = Address::read(&place.url)?;
     address.ends()?;
     let http = if address.scheme == "etcds" { "https" } else { "http" };
     let endpoints: Vec<_> = address.servers.iter().map(|server| format!("{http}://{server}")).collect();
-    Ok(Arc::new(Etcd::new(&endpoints, address.user, &address.fill(access), &place.lock, id).await?))
+    Ok(Arc::new(Etcd::new(&endpoints, address.user, &address.fill(access), &place.lock, id)?))
 }
 
 #[cfg(feature = "zookeeper")]

@@ -1,0 +1,127 @@
+//! Faults on every call: what is late, or comes twice, and what the service tells of its own accord.
+
+use super::*;
+
+fn reported(reports: &mut mpsc::UnboundedReceiver<Report>, is: impl Fn(&Report) -> bool) -> usize {
+    std::iter::from_fn(|| reports.try_recv().ok()).filter(is).count()
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_work_begins_under_a_grant_that_comes_after_its_own_deadline() {
+    // The others say, as they would, that it is held: by the very grant that is still under way.
+    let late = script(&[Yes(9_500), No(5), No(5), No(5), No(5), No(5), No(5), No(5), No(5), No(5), No(5)], &[], &[]);
+    let mut begun = 0;
+    let held = runner(&late).hold(CancellationToken::new(), |lease| {
+        begun = lease.deadline().instant().as_micros() / 1_000;
+        work(lease, 100)
+    });
+    let held = held.await.unwrap();
+    assert!(held.released && held.cancelled.is_none());
+    let asked = late.times("acquire");
+    assert!(
+        asked.iter().any(|asked| asked + 8_990 == begun),
+        "its window is that of its own request: {begun} {asked:?}"
+    );
+    assert_ne!(begun, asked[0] + 8_990, "and not of the one that took longer than that");
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_grants_are_one_lease() {
+    // The first is overdue, so that it is asked again; then the second is answered, and the first all the same.
+    let twice = script(&[Yes(5_000), Yes(100)], &[], &[]);
+    let (to, mut reports) = mpsc::unbounded_channel();
+    let held = runner(&twice).reports(to).hold(CancellationToken::new(), |lease| work(lease, 20_000)).await.unwrap();
+    assert_eq!((held.cancelled, held.released, held.stamp.token.get()), (None, true, 1));
+    assert_eq!((twice.times("acquire").len(), *twice.tokens.lock().unwrap()), (2, 2), "both were answered");
+    assert_eq!(reported(&mut reports, |report| matches!(report, Report::Granted(..))), 1);
+    assert_eq!(twice.times("release").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_release_that_is_late_or_is_done_twice_is_one_release() {
+    // Longer than a heartbeat: asked again; the second finds nothing, which is as good.
+    for (does, times) in
+        [(&[Yes(4_000), Yes(0)][..], 2), (&[Never, Yes(50)], 2), (&[Error(2_000), Error(0), Yes(1)], 3)]
+    {
+        let slow = script(&[], &[], does);
+        let (to, mut reports) = mpsc::unbounded_channel();
+        let held = runner(&slow).reports(to).hold(CancellationToken::new(), |lease| work(lease, 100)).await.unwrap();
+        assert!(held.released && held.cancelled.is_none());
+        assert_eq!(slow.times("release").len(), times, "{does:?}: {:?}", slow.times("release"));
+        assert!(slow.times("renew").is_empty(), "nothing is renewed after the work");
+        assert_eq!(reported(&mut reports, |report| matches!(report, Report::Released)), 1);
+        sleep(Std::from_mins(1)).await;
+        assert_eq!(slow.times("release").len(), times, "nobody goes on");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_service_tells_is_heard_before_the_schedule_would_ask() {
+    let taken = script(&[], &[], &[]);
+    taken.changes.lock().unwrap().push_back(1_000);
+    let held = runner(&taken).hold(CancellationToken::new(), |lease| work(lease, 600_000)).await.unwrap();
+    assert_eq!((held.cancelled, held.released), (Some(Cause::Revoked), false));
+    assert_eq!(held.output.as_micros(), 1_000_000);
+    assert!(taken.times("renew").is_empty() && taken.times("release").is_empty(), "there is nothing to give back");
+
+    // The first watch is for the lock's end, by one who waits; the second for the lease that follows.
+    let free = script(&[No(0)], &[], &[]);
+    free.changes.lock().unwrap().push_back(5);
+    let held = runner(&free).hold(CancellationToken::new(), |lease| work(lease, 10_000)).await.unwrap();
+    assert!(held.released && held.cancelled.is_none());
+    assert_eq!(free.times("acquire"), [0, 5], "at once");
+}
+
+/// A service whose client keeps the lease by itself is told when nobody wants it any more, and never while it is to release.
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_nobody_renews_is_left_to_lapse() {
+    let ended = script(&[], &[], &[]);
+    runner(&ended).hold(CancellationToken::new(), |lease| work(lease, 100)).await.unwrap();
+    assert!(ended.times("lapse") >= ended.times("release"), "{:?}", ended.said.lock().unwrap());
+
+    // Work that never ends, and reports nothing: its window ends, and so does the client.
+    let hangs = script(&[], &[], &[]);
+    let runner_ = runner(&hangs).progress_within(Duration::from_secs(5));
+    let hung = tokio::spawn(runner_.hold(CancellationToken::new(), |_| std::future::pending::<()>()));
+    sleep(Std::from_secs(20)).await;
+    let (renewed, lapsed) = (hangs.times("renew"), hangs.times("lapse"));
+    assert_eq!(lapsed, [renewed.last().unwrap() + 8_991], "at the end of its window");
+    assert!(hangs.times("release").is_empty() && !hung.is_finished());
+
+    // Its future is dropped in the middle of it.
+    let dropped = script(&[], &[], &[]);
+    let held = tokio::spawn(runner(&dropped).hold(CancellationToken::new(), |_| std::future::pending::<()>()));
+    sleep(Std::from_secs(4)).await;
+    held.abort();
+    assert!(held.await.unwrap_err().is_cancelled());
+    assert_eq!((dropped.times("lapse"), dropped.times("release").len()), (vec![4_000], 0));
+    let renewed = dropped.times("renew");
+    sleep(Std::from_mins(1)).await;
+    assert_eq!(dropped.times("renew"), renewed, "nobody renews any more");
+}
+
+/// Given up in the middle of it: what is in hand is finished, nothing new begins, nothing is renewed, and others get their turn.
+#[tokio::test(start_paused = true)]
+async fn a_lease_is_handed_over_when_the_work_in_hand_is_done() {
+    let script = script(&[], &[], &[]);
+    let held = runner(&script).hold(CancellationToken::new(), |lease| async move {
+        sleep(Std::from_secs(4)).await;
+        assert!(lease.may_act(Duration::from_secs(1)).is_ok());
+        lease.hand_over();
+        assert_eq!(lease.may_act(Duration::ZERO), Err(fencegate::Denied::Ending));
+        sleep(Std::from_secs(5)).await;
+        assert!(!lease.cancelled().is_cancelled(), "it asks for nothing but an end");
+    });
+    let held = held.await.unwrap();
+    assert_eq!((held.cancelled, held.released), (None, true));
+    assert_eq!((script.times("renew"), script.times("release")), (vec![2_900], vec![9_000]));
+
+    // One that takes it for leave to go on for ever is cancelled where the window ends.
+    let script = super::script(&[], &[], &[]);
+    let held = runner(&script).hold(CancellationToken::new(), |lease| {
+        lease.hand_over();
+        work(lease, 600_000)
+    });
+    let held = held.await.unwrap();
+    assert_eq!((held.cancelled, held.output.as_micros() / 1_000), (Some(Cause::Expired), 8_991));
+}
