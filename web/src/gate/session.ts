@@ -147,7 +147,12 @@ export class Session {
     let life = -1;
     const line = await connect(
       (bytes) => this.#heard(bytes),
-      (why) => life === this.#life && this.#failed(`The line is gone: ${why}.`),
+      (why) => {
+        if (life !== this.#life) return;
+        // Nobody sees from here any more what the gate does.
+        this.#set({ pins: [], fence: null });
+        this.#failed(`The line is gone (${why}).`);
+      },
     );
     if (this.#closed) return line.close();
     this.#begin(read, "serial");
