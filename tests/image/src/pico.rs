@@ -8,7 +8,8 @@ use rp_pac::io::vals::{Gpio0ctrlFuncsel, Gpio1ctrlFuncsel};
 use rp_pac::xosc::vals::{CtrlFreqRange, Enable};
 use rp_pac::{CLOCKS, IO_BANK0, RESETS, UART0, XOSC};
 
-/// The second stage of the boot, which makes the flash readable as memory and goes on behind itself.
+/// The second stage of the boot, which makes the flash readable as memory and goes on behind itself. Sound: the section holds
+/// nothing else, and is what the boot ROM takes for this (`pico.x`).
 #[unsafe(link_section = ".boot2")]
 #[used]
 static BOOT2: [u8; 256] = rp2040_boot2::BOOT_LOADER_W25Q080;
