@@ -30,11 +30,11 @@ impl Line {
             w.set_enable(Enable::ENABLE);
         });
         while !XOSC.status().read().stable() {}
-        // The processor's clock is this one from reset on; the port's is switched on.
+        // The processor's clock follows this one from reset on, and the port's follows the processor's once it is switched on.
         CLOCKS.clk_ref_ctrl().write(|w| w.set_src(ClkRefCtrlSrc::XOSC_CLKSRC));
         while CLOCKS.clk_ref_selected().read() != 1 << ClkRefCtrlSrc::XOSC_CLKSRC.to_bits() {}
         CLOCKS.clk_peri_ctrl().write(|w| {
-            w.set_auxsrc(ClkPeriCtrlAuxsrc::XOSC_CLKSRC);
+            w.set_auxsrc(ClkPeriCtrlAuxsrc::CLK_SYS);
             w.set_enable(true);
         });
 
