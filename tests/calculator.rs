@@ -1,12 +1,14 @@
-//! The shared cases through the Rust functions and on an emulated microcontroller, from one source as code for the Cortex-M3
-//! and for the Cortex-M0+ (of which that board has the instructions, and more): the same integers as the command and the
-//! module give, which test themselves on the same file.
+//! The shared cases through the Rust functions and on emulated microcontrollers, from one source on the Cortex-M3 of an MPS2
+//! and on the Cortex-M0+ of a Raspberry Pi Pico: the same integers as the command and the module give, which test themselves
+//! on the same file.
 
 use fencegate::{Drift, Duration, OutOfRange, PlanInput, Start, Window};
 use fencegate_tests::cases;
 use serde_json::{Map, Value, json};
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use xtask::uf2;
 
 /// A `plan` case.
 struct Case {
@@ -69,23 +71,38 @@ fn the_rust_functions() {
     }
 }
 
-/// Asks the image `tests/image`, as code for `target`, in QEMU: a line a question.
-fn on_the_microcontroller(target: &str, questions: &[String]) -> Vec<String> {
+/// The image `tests/image` for `target`.
+fn image(target: &str, features: &str) -> PathBuf {
     let root = xtask::workspace::root();
     let mut cargo = xtask::workspace::cargo(&root.join("tests/image"));
-    cargo.args(["build", "--release", "--quiet", "--target", target]);
+    cargo.args(["build", "--release", "--quiet", "--target", target, "--features", features]);
     assert!(cargo.status().unwrap().success());
-    let elf = xtask::workspace::target_dir(root).unwrap().join(target).join("release/fencegate-image");
-    let mut qemu = Command::new("qemu-system-arm")
-        .args(["-machine", "mps2-an385", "-display", "none", "-monitor", "none", "-serial", "none"])
+    xtask::workspace::target_dir(root).unwrap().join(target).join("release/fencegate-image")
+}
+
+/// Asks a Cortex-M3 in QEMU: a line a question.
+fn on_the_m3(questions: &[String]) -> Vec<String> {
+    let mut qemu = Command::new("qemu-system-arm");
+    qemu.args(["-machine", "mps2-an385", "-display", "none", "-monitor", "none", "-serial", "none"])
         .args(["-semihosting-config", "enable=on,target=native", "-kernel"])
-        .arg(elf)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    qemu.stdin.take().unwrap().write_all((questions.join("\n") + "\n").as_bytes()).unwrap();
-    let output = qemu.wait_with_output().unwrap();
+        .arg(image("thumbv7m-none-eabi", ""));
+    ask(&mut qemu, questions)
+}
+
+/// Asks a Cortex-M0+ in rp2040js, over its UART.
+fn on_the_m0_plus(questions: &[String]) -> Vec<String> {
+    let elf = std::fs::read(image("thumbv6m-none-eabi", "pico")).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let image = folder.path().join("image.uf2");
+    std::fs::write(&image, uf2::of_elf(&elf, uf2::RP2040).unwrap()).unwrap();
+    ask(Command::new("node").arg(xtask::workspace::root().join("tests/image/pico.mjs")).arg(image), questions)
+}
+
+/// Asks an emulator on its standard input.
+fn ask(emulator: &mut Command, questions: &[String]) -> Vec<String> {
+    let mut emulator = emulator.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    emulator.stdin.take().unwrap().write_all((questions.join("\n") + "\n").as_bytes()).unwrap();
+    let output = emulator.wait_with_output().unwrap();
     assert!(output.status.success());
     String::from_utf8(output.stdout).unwrap().lines().map(|line| line.trim_end().to_owned()).collect()
 }
@@ -126,8 +143,8 @@ const PLAN: [&str; 12] = [
     "renewals_per_hour",
 ];
 
-#[test]
-fn the_microcontroller() {
+/// The shared cases, as questions to a microcontroller with the answers that are expected.
+fn asked_and_expected() -> (Vec<String>, Vec<String>) {
     let mut questions = vec!["plan 1 2 3".to_owned()];
     let mut answers = vec!["what?".to_owned()];
     for Case { input, expect, .. } in plans() {
@@ -137,11 +154,25 @@ fn the_microcontroller() {
         questions.push(question("window", &input));
         answers.push(answer(&outputs(window), &WINDOW));
     }
-    for target in ["thumbv7m-none-eabi", "thumbv6m-none-eabi"] {
-        let got = on_the_microcontroller(target, &questions);
-        assert_eq!(got.len(), answers.len(), "{target}");
-        for ((question, expected), got) in questions.iter().zip(&answers).zip(got) {
-            assert_eq!(&got, expected, "{target}: {question}");
-        }
+    (questions, answers)
+}
+
+/// What one microcontroller says to all of them.
+fn gives_the_same_integers(on_the_microcontroller: fn(&[String]) -> Vec<String>) {
+    let (questions, answers) = asked_and_expected();
+    let got = on_the_microcontroller(&questions);
+    assert_eq!(got.len(), answers.len());
+    for ((question, expected), got) in questions.iter().zip(&answers).zip(got) {
+        assert_eq!(&got, expected, "{question}");
     }
+}
+
+#[test]
+fn the_cortex_m3() {
+    gives_the_same_integers(on_the_m3);
+}
+
+#[test]
+fn the_cortex_m0_plus() {
+    gives_the_same_integers(on_the_m0_plus);
 }

@@ -6,48 +6,56 @@
 //! ```
 //!
 //! The answer is the outputs in the contract's order, `error FIELD`, or `what?`. `cargo run --release` in this folder
-//! lets a person ask.
+//! lets a person ask, on the Cortex-M3 of an emulated MPS2. With the feature `pico` it is an image for the Cortex-M0+ of a
+//! Raspberry Pi Pico, and questions and answers go over its UART.
 
 #![no_std]
 #![no_main]
 
+#[cfg(feature = "pico")]
+#[path = "pico.rs"]
+mod line;
+#[cfg(not(feature = "pico"))]
+#[path = "semihosted.rs"]
+mod line;
+
+use core::fmt::{self, Write};
 use cortex_m as _; // the critical section
 use fencegate::{Drift, Duration, OutOfRange, Plan, PlanInput, Start, Window};
-use semihosting::io::{self, Read};
-use semihosting::{print, println};
+use line::Line;
 
 /// The longest question: nine numbers of twenty digits.
 const LINE: usize = 256;
 
 #[cortex_m_rt::entry]
 fn main() -> ! {
-    let Ok(mut input) = io::stdin() else { semihosting::process::exit(1) };
-    let mut line = [0; LINE];
+    let mut line = Line::open();
+    let mut question = [0; LINE];
     let mut len = 0;
-    let mut byte = [0];
-    while let Ok(1) = input.read(&mut byte) {
-        match (byte[0], line.get_mut(len)) {
+    while let Some(byte) = line.read() {
+        match (byte, question.get_mut(len)) {
             (b'\n', _) => {
-                answer(core::str::from_utf8(&line[..len]).unwrap_or_default());
+                let asked = core::str::from_utf8(&question[..len]).unwrap_or_default();
+                answer(asked, &mut line).expect("the line takes what it is given");
                 len = 0;
             }
             (byte, Some(slot)) => {
                 *slot = byte;
                 len += 1;
             }
-            (_, None) => semihosting::process::exit(1),
+            (_, None) => panic!("a question has at most {LINE} bytes"),
         }
     }
-    semihosting::process::exit(0)
+    line::end()
 }
 
-fn answer(question: &str) {
+fn answer(question: &str, line: &mut Line) -> fmt::Result {
     let mut words = question.split(' ');
     let call = words.next();
     match (call, input(words)) {
-        (Some("plan"), Some(input)) => show(input.plan().map(|plan| plan_figures(&plan))),
-        (Some("window"), Some(input)) => show(input.lease().window().map(|window| window_figures(&window))),
-        _ => println!("what?"),
+        (Some("plan"), Some(input)) => show(line, input.plan().map(|plan| plan_figures(&plan))),
+        (Some("window"), Some(input)) => show(line, input.lease().window().map(|window| window_figures(&window))),
+        _ => writeln!(line, "what?"),
     }
 }
 
@@ -91,14 +99,12 @@ fn window_figures(window: &Window) -> [u64; 3] {
     [window.margin.as_micros(), window.window.as_micros(), window.safe.into()]
 }
 
-fn show<const N: usize>(figures: Result<[u64; N], OutOfRange>) {
+fn show<const N: usize>(line: &mut Line, figures: Result<[u64; N], OutOfRange>) -> fmt::Result {
     match figures {
         Ok(figures) => {
-            for figure in figures {
-                print!("{figure} ");
-            }
-            println!("");
+            figures.iter().try_for_each(|figure| write!(line, "{figure} "))?;
+            writeln!(line)
         }
-        Err(error) => println!("error {}", error.field()),
+        Err(error) => writeln!(line, "error {}", error.field()),
     }
 }

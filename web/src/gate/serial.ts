@@ -15,14 +15,24 @@ const BAUD = 115_200;
 
 const ports = () => (navigator as { serial?: { requestPort(): Promise<Port> } }).serial;
 
+/** What a browser says of an error, as the end of a sentence of ours. */
+const words = (error: unknown) =>
+  (error instanceof Error ? error.message : String(error)).replace(/^Failed to execute .*?: /, "").replace(/\.$/, "");
+
 export const hasSerial = (): boolean => ports() !== undefined;
 
 /** Lets the visitor choose a port, and opens it. `over` is called once, when it brings nothing any more. */
 export async function connect(heard: (bytes: Uint8Array) => void, over: (why: string) => void): Promise<Line> {
   const serial = ports();
   if (!serial) throw new Error("this browser has no Web Serial");
-  const port = await serial.requestPort();
-  await port.open({ baudRate: BAUD });
+  const port = await serial.requestPort().catch((error: unknown) => {
+    // So it calls a chooser that was closed without a choice.
+    const cancelled = error instanceof DOMException && error.name === "NotFoundError";
+    throw new Error(cancelled ? "no port was chosen" : `the browser gives no port (${words(error)})`);
+  });
+  await port.open({ baudRate: BAUD }).catch((error: unknown) => {
+    throw new Error(`the port does not open (${words(error)}): another program may have it`);
+  });
   const [reader, writer] = [port.readable?.getReader(), port.writable?.getWriter()];
   if (!reader || !writer) throw new Error("the port opened without a line in it");
   let closed = false;
@@ -42,7 +52,6 @@ export async function connect(heard: (bytes: Uint8Array) => void, over: (why: st
     await writer.close().catch(() => undefined);
     await port.close().catch(() => undefined);
   };
-  const words = (error: unknown) => (error instanceof Error ? error.message : String(error));
   void read().then(close, (error: unknown) => close(words(error)));
   return {
     send: (bytes) => void writer.write(bytes).catch((error: unknown) => close(words(error))),

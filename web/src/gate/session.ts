@@ -1,39 +1,25 @@
-// The story at a gate: two holders, a lock service that this page plays, and a board that is emulated or real.
+// A gate and who speaks with it: two holders, a lock service that this page plays, and a board that is emulated or real.
 //
 // What the gate believes and does is the firmware's; what the holders say is sealed by the module's client.
 
 import init, { Decoder, type Fence, type Keys } from "fencegate-gate";
 import { EmulatedBoard, type FromBoard, type Line } from "./board";
 import { forget, isKept, type Secrets } from "./flash";
-import { Host, now, type Outcome } from "./holder";
+import { Host } from "./holder";
+import { Holders } from "./holders";
 import { fresh, keysOf } from "./keys";
 import { connect } from "./serial";
-import { BEGUN, type Name, type State, type HolderState } from "./state";
-import { row } from "./words";
+import { CHANNEL, Closed, PATIENCE, RENEW, type Stage } from "./stage";
+import { BEGUN, type Name, type State } from "./state";
+import { Story, type Cast } from "./story";
+import { row, said } from "./words";
 
-/** The lease: how long it lasts, and how often its holder renews it and drives, in µs and ms. */
-const TTL = 3_000_000;
-const RENEW = 1_000;
-/** How long an answer may take, in ms; the first one after a start. */
-const PATIENCE = 1_500;
+/** How long the first answer after a start may take, in ms. */
 const FIRST_ANSWER = 20_000;
-/** As long as a frozen holder's command waits, in ms. */
-const LONG = 3_600_000;
 /** How many frames are shown. */
 const FRAMES = 200;
-const CHANNEL = 0;
 
-interface Holder {
-  host: Host;
-  state: HolderState;
-  loop?: ReturnType<typeof setTimeout> | undefined;
-  /** What is under way. */
-  busy?: Promise<void> | undefined;
-}
-
-class Closed extends Error {}
-
-export class Session {
+export class Session implements Cast {
   state: State = BEGUN;
   #changed: () => void;
   #keys: Keys | undefined;
@@ -42,19 +28,24 @@ export class Session {
   #board: EmulatedBoard | undefined;
   #decoders: { towards: Decoder; from: Decoder } | undefined;
   #hosts = new Set<Host>();
-  #holders: Record<Name, Holder> | undefined;
+  #holders: Holders | undefined;
   #operator: Host | undefined;
   /** Who makes a gate of the blank board. */
   #blank: Host | undefined;
   #provisioned = false;
-  #lease: { holder: Name; token: number; ends: number } | undefined;
-  #outputs = 1;
   #begun = performance.now();
   #frames = 0;
   #closed = false;
-  #play = 0;
   /** A board that has lost power says nothing any more, whatever was under way. */
   #life = 0;
+  #stage: Stage = {
+    state: () => this.state,
+    set: (change) => this.#set(change),
+    tell: (words, cls) => this.#tell(words, cls),
+    fence: (fence) => this.#fence(fence),
+    sleep: (ms) => this.#sleep(ms),
+  };
+  #story = new Story(this, this.#stage);
 
   constructor(changed: () => void) {
     this.#changed = changed;
@@ -147,7 +138,12 @@ export class Session {
     let life = -1;
     const line = await connect(
       (bytes) => this.#heard(bytes),
-      (why) => life === this.#life && this.#failed(`The line is gone: ${why}.`),
+      (why) => {
+        if (life !== this.#life) return;
+        // Nobody sees from here any more what the gate does.
+        this.#set({ pins: [], fence: null });
+        this.#failed(`The line is gone (${why}).`);
+      },
     );
     if (this.#closed) return line.close();
     this.#begin(read, "serial");
@@ -180,7 +176,7 @@ export class Session {
     const channel = await operator.ask({ kind: "channel", channel: CHANNEL }, FIRST_ANSWER);
     if (life !== this.#life || this.#closed) return 0;
     if (channel.kind !== "channel") return this.#failed(`Channel ${CHANNEL} does not answer (${said(channel)}).`), 0;
-    this.#outputs = channel.values.length;
+    this.#there().outputs = channel.values.length;
     this.#set({ power: "on", boots: status.boots });
     this.#fence(channel.fence);
     this.#tell(
@@ -192,151 +188,35 @@ export class Session {
     return status.channels;
   }
 
-  // The holders.
+  // The holders, and their story.
 
-  /** Takes a token of the lock service, once nobody's lease runs any more, and drives. */
   async take(name: Name): Promise<void> {
-    const holder = this.#holder(name);
-    this.#put(name, { doing: "waits", token: null });
-    if (this.#lease && this.#lease.holder !== name && now() < this.#lease.ends) {
-      this.#tell(`${name} waits for the lock service: the lease of ${this.#lease.holder} has not run out.`);
-      while (this.#lease && this.#lease.holder !== name && now() < this.#lease.ends) await this.#sleep(50);
-    }
-    const token = this.state.next;
-    this.#lease = { holder: name, token, ends: 0 };
-    this.#set({ next: token + 1 });
-    this.#put(name, { doing: "waits", token });
-    await this.#drive(name, holder);
+    await this.#there().take(name);
   }
 
-  /** Renews the lease, drives as long as it lasts, and comes again. */
-  #drive(name: Name, holder: Holder): Promise<void> {
-    const drive = async () => {
-      const { token } = holder.state;
-      const lease = this.#lease;
-      if (token === null || lease?.holder !== name || lease.token !== token) return this.#put(name, { doing: "over", token });
-      lease.ends = now() + TTL;
-      await this.#outcome(name, holder, await holder.host.ask(this.#command(token, lease.ends), PATIENCE));
-    };
-    return (holder.busy = drive().finally(() => (holder.busy = undefined)));
-  }
-
-  #command(token: number, deadline_us: number) {
-    const values = Array<number>(this.#outputs).fill(1);
-    const epoch = this.state.fence?.epoch ?? 0;
-    return { kind: "drive" as const, channel: CHANNEL, epoch, token, values, deadline_us, window_us: TTL };
-  }
-
-  #outcome(name: Name, holder: Holder, outcome: Outcome, late = false): void {
-    if (this.#closed || this.#holders?.[name] !== holder) return;
-    const { doing, token } = holder.state;
-    const mine = this.#lease?.holder === name && this.#lease.token === token;
-    switch (outcome.kind) {
-      case "done":
-        this.#fence(outcome.fence);
-        if (late && !(mine && this.#lease && now() < this.#lease.ends)) {
-          this.#put(name, { doing: "over", token });
-          return this.#tell(`${name} woke, and its lease had run out.`);
-        }
-        this.#put(name, { doing: "drives", token });
-        // One that was not heard for a while goes on, and says nothing of it.
-        if (doing === "waits" || doing === "frozen") this.#tell(`${name} holds token ${token}, and output 0 is driven.`, "good");
-        break;
-      case "refused": {
-        if (outcome.by) this.#fence(outcome.by);
-        this.#put(name, { doing: outcome.reason === "stale" ? "fenced" : "over", token });
-        if (mine) this.#lease = undefined;
-        const why = outcome.reason === "stale" && outcome.by ? `stale, ${token} < ${outcome.by.token}` : outcome.reason;
-        return this.#tell(`${name}’s ${late ? "late " : ""}command bounced: ${why}.`, outcome.reason === "stale" ? "good" : "bad");
-      }
-      default:
-        // It cannot know whether the gate did what it was asked; it renews its lease and asks again.
-        this.#put(name, { doing: "unheard", token });
-    }
-    holder.loop = setTimeout(() => void this.#drive(name, holder).catch(() => undefined), RENEW);
-  }
-
-  /** Stops a holder at the worst instant: it has looked at its lease and sealed its next command, and has not sent it. */
   async freeze(name: Name): Promise<void> {
-    const holder = this.#holder(name);
-    await holder.busy;
-    clearTimeout(holder.loop);
-    const { token } = holder.state;
-    if (token === null || this.#closed) return;
-    holder.host.freeze();
-    this.#put(name, { doing: "frozen", token });
-    const late = holder.host.ask(this.#command(token, this.#lease?.ends ?? now()), LONG);
-    holder.busy = late
-      .then((outcome) => this.#outcome(name, holder, outcome, true))
-      .finally(() => (holder.busy = undefined));
-    this.#tell(`${name} is frozen, with its next command sealed and not sent. Nobody renews its lease now.`);
+    await this.#there().freeze(name);
   }
 
   async wake(name: Name): Promise<void> {
-    const holder = this.#holder(name);
-    const { busy } = holder;
-    holder.host.wake();
-    await busy;
+    await this.#there().wake(name);
   }
 
   async release(name: Name): Promise<void> {
-    const holder = this.#holder(name);
-    await holder.busy;
-    clearTimeout(holder.loop);
-    const { token } = holder.state;
-    if (token === null || this.#closed) return;
-    const outcome = await holder.host.ask({ kind: "release", channel: CHANNEL, epoch: this.state.fence?.epoch ?? 0, token }, PATIENCE);
-    if (this.#closed) return;
-    if (this.#lease?.holder === name) this.#lease = undefined;
-    this.#put(name, { doing: "idle", token: null });
-    if (outcome.kind === "done") this.#fence(outcome.fence);
-    this.#tell(outcome.kind === "done" ? `${name} has closed, and given token ${token} back.` : `${name} wanted to close: ${said(outcome)}.`);
+    await this.#there().release(name);
   }
 
-  // The story.
-
-  /** Plays all of it: token, freeze, successor, late command, and for an emulated board a power cut. */
-  async play(): Promise<void> {
-    const play = ++this.#play;
-    const going = () => {
-      if (play !== this.#play) throw new Closed();
-    };
-    const pause = async (ms: number) => (await this.#sleep(ms), going());
-    this.#set({ playing: true });
-    try {
-      for (const name of ["A", "B"] as const) {
-        if (this.state.holders[name].doing === "frozen") await this.wake(name);
-        if (["drives", "unheard"].includes(this.state.holders[name].doing)) await this.release(name);
-        going();
-      }
-      await this.take("A");
-      await pause(2_500);
-      await this.freeze("A");
-      await pause(1_000);
-      await this.take("B");
-      await pause(1_500);
-      await this.wake("A");
-      await pause(2_500);
-      if (this.#board) {
-        this.cut();
-        await pause(2_000);
-        await this.boot();
-      }
-    } catch (error) {
-      if (!(error instanceof Closed)) throw error;
-    } finally {
-      if (play === this.#play && !this.#closed) this.#set({ playing: false });
-    }
+  play(): Promise<void> {
+    return this.#story.play();
   }
 
   stop(): void {
-    this.#play += 1;
-    this.#set({ playing: false });
+    this.#story.stop();
   }
 
   close(): void {
     this.#closed = true;
-    this.#play += 1;
+    this.stop();
     this.#end();
   }
 
@@ -347,20 +227,19 @@ export class Session {
     this.#keys = keys;
     this.#decoders = { towards: new Decoder(keys), from: new Decoder(keys) };
     this.#operator = this.#host("operator");
-    const holder = (name: Name): Holder => ({ host: this.#host(name.toLowerCase()), state: BEGUN.holders[name] });
-    this.#holders = { A: holder("A"), B: holder("B") };
+    this.#holders = new Holders(this.#stage, (name) => this.#host(name.toLowerCase()));
     this.#set({ ...BEGUN, source });
   }
 
   #end(): void {
-    for (const { loop } of Object.values(this.#holders ?? {})) clearTimeout(loop);
+    this.#holders?.end();
     for (const host of this.#hosts) host.close();
     this.#hosts.clear();
     this.#line?.close();
     this.#decoders?.towards.free();
     this.#decoders?.from.free();
     this.#keys?.free();
-    this.#line = this.#board = this.#decoders = this.#keys = this.#secrets = this.#lease = this.#blank = undefined;
+    this.#line = this.#board = this.#decoders = this.#keys = this.#secrets = this.#blank = undefined;
     this.#provisioned = false;
   }
 
@@ -374,10 +253,9 @@ export class Session {
     if (this.#hosts.delete(host)) host.close();
   }
 
-  #holder(name: Name): Holder {
-    const holder = this.#holders?.[name];
-    if (!holder) throw new Closed();
-    return holder;
+  #there(): Holders {
+    if (!this.#holders) throw new Closed();
+    return this.#holders;
   }
 
   #send(bytes: Uint8Array): void {
@@ -421,20 +299,11 @@ export class Session {
     this.#set({ fence, next: Math.max(this.state.next, Number(fence.token) + 1) });
   }
 
-  #put(name: Name, state: HolderState): void {
-    if (this.#holders) this.#holders[name].state = state;
-    this.#set({ holders: { ...this.state.holders, [name]: state } });
-  }
-
   #failed(words: string): void {
     if (this.#closed) return;
     this.#life += 1;
     this.stop();
-    for (const name of ["A", "B"] as const) {
-      clearTimeout(this.#holders?.[name].loop);
-      if (this.state.holders[name].token !== null) this.#put(name, { ...this.state.holders[name], doing: "over" });
-    }
-    this.#lease = undefined;
+    this.#holders?.over();
     this.#set({ power: "failed", pace: null });
     this.#tell(words, "bad");
   }
@@ -453,9 +322,4 @@ export class Session {
     await new Promise((done) => setTimeout(done, ms));
     if (this.#closed) throw new Closed();
   }
-}
-
-function said(outcome: Outcome): string {
-  if (outcome.kind === "refused") return `refused, ${outcome.reason}`;
-  return outcome.kind === "failed" ? outcome.why.replace("_", " ") : outcome.kind;
 }

@@ -140,18 +140,28 @@ function Power({ gate, state }: { gate: Session; state: State }) {
   );
 }
 
+/** What is in the way of a connection: something about the key file, or about the port. */
+const NO_PROBLEM = { file: "", port: "" };
+
 function Serial({ gate, state }: { gate: Session; state: State }) {
   const [file, setFile] = useState<File>();
-  const [problem, setProblem] = useState("");
+  const [problem, setProblem] = useState(NO_PROBLEM);
   const connected = state.source === "serial" && state.power !== "failed";
   const connect = async () => {
-    setProblem("");
+    setProblem(NO_PROBLEM);
+    let about = "file" as keyof typeof NO_PROBLEM;
     try {
       if (!file) throw new Error("choose the operator’s key file first");
       const text = await file.text();
-      await gate.connect(() => read(text));
+      await gate.connect(() => {
+        const keys = read(text);
+        about = "port";
+        return keys;
+      });
     } catch (error) {
-      setProblem(error instanceof Error ? `${error.message.charAt(0).toUpperCase()}${error.message.slice(1)}.` : String(error));
+      const words = error instanceof Error ? `${error.message.charAt(0).toUpperCase()}${error.message.slice(1)}.` : String(error);
+      setProblem({ ...NO_PROBLEM, [about]: words });
+      say(words);
     }
   };
   return (
@@ -169,14 +179,14 @@ function Serial({ gate, state }: { gate: Session; state: State }) {
               id="key-file"
               type="file"
               aria-describedby="key-file-hint key-file-error"
-              aria-invalid={problem ? "true" : "false"}
+              aria-invalid={problem.file ? "true" : "false"}
               onChange={(event) => setFile(event.currentTarget.files?.[0])}
             />
             <p id="key-file-hint" class="hint">
               It is read here and goes nowhere.
             </p>
             <p id="key-file-error" class="error">
-              {problem}
+              {problem.file}
             </p>
           </div>
           <div class="actions">
@@ -184,6 +194,9 @@ function Serial({ gate, state }: { gate: Session; state: State }) {
               Connect a real gate
             </button>
           </div>
+          <p id="port-error" class="error">
+            {problem.port}
+          </p>
         </>
       ) : (
         <p class="hint">This browser has no Web Serial, so a real gate cannot be reached from here.</p>

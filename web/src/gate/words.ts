@@ -1,6 +1,7 @@
 // What goes over the line, in words.
 
 import type { Asked, Fence, LineFrame, Reply } from "fencegate-gate";
+import type { Outcome } from "./holder";
 
 export interface Row {
   n: number;
@@ -53,4 +54,10 @@ export function row(n: number, at: string, towards: boolean, frame: LineFrame): 
   if (frame.kind === "request") return { n, at, towards, who, words: asked(said as Asked), bytes, cls: "" };
   const reply = said as Reply;
   return { n, at, towards, who, words: answered(reply), bytes, cls: reply.kind === "refused" ? "bounced" : "" };
+}
+
+/** Why it is not what was asked for. */
+export function said(outcome: Outcome): string {
+  if (outcome.kind === "refused") return `refused, ${outcome.reason}`;
+  return outcome.kind === "failed" ? outcome.why.replace("_", " ") : outcome.kind;
 }
