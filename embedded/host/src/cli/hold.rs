@@ -178,7 +178,7 @@ impl Args {
     ) -> Result<Outcome, Failure> {
         let wrong = |why: &dyn std::fmt::Display| Failure::input(format_args!("coordinator: {why}"));
         let name = service.name();
-        let coordinator = service.open(id, self.secrets.read()?, self.key_file.as_deref())?;
+        let coordinator = service.open(id, &self.secrets.read()?, self.key_file.as_deref())?;
         let (reports, shown) = status::channel(self.status);
         let mut runner = Runner::new(coordinator, plan, id).map_err(|unfit| wrong(&unfit))?.reports(reports);
         for gate in gates {

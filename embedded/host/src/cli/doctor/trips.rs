@@ -60,7 +60,7 @@ fn failed(error: &CoordinatorError) -> Failure {
 /// An acquire, as many renewals, a release.
 pub(super) async fn coordinator(service: Service, access: Access, samples: u64) -> Result<Trips, Failure> {
     let id = id()?;
-    let coordinator = service.open(id, access, None)?;
+    let coordinator = service.open(id, &access, None)?;
     let mut trips = Vec::new();
     let within = |failure| move |_| Failure::new(3, failure);
     let overdue = within("coordinator: no answer within 10 s");

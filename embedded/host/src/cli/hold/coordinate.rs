@@ -145,11 +145,11 @@ impl Service {
     pub(in crate::cli) fn open(
         self,
         id: HolderId,
-        access: Access,
+        access: &Access,
         key_file: Option<&Path>,
     ) -> Result<Arc<dyn Coordinator>, Failure> {
         if let Self::Gate(port, channel) = self {
-            open::takes_none(&access, "a gate has a --key-file").map_err(wrong)?;
+            open::takes_none(access, "a gate has a --key-file").map_err(wrong)?;
             let credential = keys(key_file)?.credential(Role::Holder(id));
             return Ok(Arc::new(GateLease(GateChannel::new(port, credential, channel, GATE))));
         }

@@ -7,18 +7,18 @@ use std::sync::Arc;
 
 type Opened = Result<Arc<dyn Coordinator>, CoordinatorError>;
 
-pub(super) fn service(service: Service, id: HolderId, access: Access) -> Opened {
+pub(super) fn service(service: Service, id: HolderId, access: &Access) -> Opened {
     match service {
         #[cfg(feature = "dynamodb")]
-        Service::Dynamodb(place) => dynamodb(&place, &access, id),
+        Service::Dynamodb(place) => dynamodb(&place, access, id),
         #[cfg(feature = "etcd")]
         Service::Etcd(place) => etcd(&place, access, id),
         #[cfg(feature = "postgres")]
-        Service::Postgres(place) => postgres(&place, &access, id),
+        Service::Postgres(place) => postgres(&place, access, id),
         #[cfg(feature = "redis")]
-        Service::Redis(place) => redis(&place, &access, id),
+        Service::Redis(place) => redis(&place, access, id),
         #[cfg(feature = "redis")]
-        Service::Redlock(place) => redlock(&place, &access, id),
+        Service::Redlock(place) => redlock(&place, access, id),
         #[cfg(feature = "zookeeper")]
         Service::Zookeeper(place) => zookeeper(&place, access, id),
         #[allow(unreachable_patterns, reason = "where every service is in")]
@@ -73,9 +73,9 @@ impl<'a> Address<'a> {
     }
 
     /// The password of the address, where there is no other.
-    fn fill(&self, mut access: Access) -> Access {
-        access.password = access.password.or_else(|| self.password.map(str::to_owned));
-        access
+    fn fill(&self, access: &Access) -> Access {
+        let password = access.password.clone().or_else(|| self.password.map(str::to_owned));
+        Access { password, ca: access.ca.clone() }
     }
 
     /// For those that have nothing after the servers.
@@ -105,7 +105,7 @@ fn dynamodb(place: &Place, access: &Access, id: HolderId) -> Opened {
 }
 
 #[cfg(feature = "etcd")]
-fn etcd(place: &Place, access: Access, id: HolderId) -> Opened {
+fn etcd(place: &Place, access: &Access, id: HolderId) -> Opened {
     use fencegate_host::coordinator::etcd::Etcd;
     let address = Address::read(&place.url)?;
     address.ends()?;
@@ -115,7 +115,7 @@ fn etcd(place: &Place, access: Access, id: HolderId) -> Opened {
 }
 
 #[cfg(feature = "zookeeper")]
-fn zookeeper(place: &Place, access: Access, id: HolderId) -> Opened {
+fn zookeeper(place: &Place, access: &Access, id: HolderId) -> Opened {
     use fencegate_host::coordinator::zookeeper::Zookeeper;
     let address = Address::read(&place.url)?;
     address.ends()?;
