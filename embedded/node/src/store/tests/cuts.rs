@@ -54,7 +54,7 @@ fn cut<F: Part>(chip: &Chip, from: &Model, operation: &Operation, power: usize, 
     let stand = |found: &Model, models: &[&Model]| {
         let each = found.marks.iter().enumerate();
         found.marks.len() == found.provisioning.channels.len()
-            && each.map(|(n, mark)| models.iter().any(|model| model.marks[n] == *mark)).all(|stands| stands)
+            && each.all(|(n, mark)| models.iter().any(|model| model.marks[n] == *mark))
     };
     let is = |found: &Model| {
         let done = is_at(found, &to) || !acknowledged && is_at(found, &either);
