@@ -4,34 +4,43 @@
 mod again;
 #[path = "hold/cluster.rs"]
 mod cluster;
+#[path = "hold/descendants.rs"]
+mod descendants;
+#[path = "hold/doctor.rs"]
+mod doctor;
 #[path = "hold/dynamodb.rs"]
 mod dynamodb;
-#[path = "hold/gates.rs"]
-mod gates;
+#[path = "hold/gate.rs"]
+mod gate;
 #[path = "hold/groups.rs"]
 mod groups;
+#[path = "hold/redis.rs"]
+mod redis;
 #[path = "hold/redlock.rs"]
 mod redlock;
 #[path = "hold/rows.rs"]
 mod rows;
 #[path = "hold/tls.rs"]
 mod tls;
+#[path = "hold/unraised.rs"]
+mod unraised;
 #[path = "hold/users.rs"]
 mod users;
 #[path = "hold/worker.rs"]
 mod worker;
+#[path = "hold/wrong.rs"]
+mod wrong;
 #[path = "hold/zookeeper.rs"]
 mod zookeeper;
 
 use fencegate_tests::{EmulatedGate, Said, Server, fencegate};
 use std::fs;
-use std::os::unix::fs::MetadataExt;
-use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
-use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use worker::{Begin, Held, PATIENCE, appears, at, etcd_url, hold, is_silent, last, marks, now, postgres_url, signal};
+use worker::{
+    Begin, Held, PATIENCE, Shown, appears, at, etcd_url, hold, is_silent, last, marks, now, on_a_terminal,
+    postgres_url, shown, signal,
+};
 
 const TTL: u64 = 3_000_000;
 
@@ -89,24 +98,6 @@ fn postgresql_hands_out_one_lease_at_a_time() {
     let said = Held::begin(hold(&nowhere, "a", &[], "echo no")).end();
     assert_eq!((said.status, said.out.as_str()), (2, ""));
     assert!(said.err.contains("coordinator: PostgreSQL: database \"nowhere\" does not exist"), "{said:?}");
-}
-
-#[test]
-fn redis_hands_out_one_lease_at_a_time_for_what_that_is_worth() {
-    let server = Server::redis();
-    let url = format!("redis://127.0.0.1:{}", server.port);
-    hands_out_one_lease_at_a_time(&at(&url));
-    // A primary is lost before its replica has heard of the lock, as everybody knows: two holders, and the token begins anew.
-    let folder = tempfile::tempdir().unwrap();
-    let up = folder.path().join("up");
-    let first = Held::begin(hold(&url, "a", &[], &format!("echo $FENCEGATE_TOKEN > {}; sleep 60", up.display())));
-    let token = appears(&up);
-    assert_eq!(Said::by(Command::new("redis-cli").args(["-p", &server.port.to_string(), "FLUSHALL"])).status, 0);
-    let second = Held::begin(hold(&url, "b", &[], "echo $FENCEGATE_TOKEN")).end();
-    assert_eq!((second.out.as_str(), token.as_str()), ("1\n", "4"), "that is why it protects no gate");
-    let first = first.end();
-    assert_eq!(first.status, 122, "it finds out at its next renewal: {first:?}");
-    assert!(first.err.contains("the coordinator refused to renew"), "{first:?}");
 }
 
 /// A is frozen past its TTL, whole as it is; B takes over; A is let go on, and its late commands come.
@@ -177,31 +168,6 @@ fn a_late_command_meets_the_fence_whoever_keeps_the_lease() {
     let (gate, rows) = (EmulatedGate::new(), Server::postgres());
     story(&at(&etcd_url(&Server::etcd())), &gate, "0", &rows);
     story(&at(&postgres_url(&rows)), &gate, "1", &rows);
-
-    // Redis does not get to protect a gate, unless somebody says that it protects nothing.
-    let (redis, key) = (Server::redis(), gate.key_file());
-    let url = format!("redis://127.0.0.1:{}", redis.port);
-    let protect = ["--gate", &gate.port, "--key-file", key.to_str().unwrap(), "--channel", "2"];
-    let said = Held::begin(hold(&url, "a", &protect, "echo no")).end();
-    assert_eq!((said.status, said.out.as_str()), (2, ""));
-    assert!(
-        said.err.contains("coordinator: redis keeps no durable order") && said.err.contains("--efficiency"),
-        "{said:?}"
-    );
-    let said = Held::begin(hold(&url, "a", &[&protect[..], &["--efficiency"]].concat(), "echo yes")).end();
-    assert_eq!((said.status, said.out.as_str()), (0, "yes\n"), "{said:?}");
-
-    // The gate's own lease, on the channel that is its own authority.
-    let mut own = fencegate();
-    own.args(["hold", "--coordinator", &format!("gate:{}", gate.port), "--lock", "3", "--key-file"]).arg(&key);
-    own.args(["--ttl", "3s", "--drift", "1000ppm", "--", "sh", "-c", "sleep 2; echo $FENCEGATE_TOKEN"]);
-    let said = Said::by(&mut own);
-    assert_eq!((said.status, said.out.trim().parse::<u64>().is_ok()), (0, true), "{said:?}");
-    // Its token goes back, as it does with a primary that was lost; the gate remembers.
-    assert_eq!(Said::by(Command::new("redis-cli").args(["-p", &redis.port.to_string(), "FLUSHALL"])).status, 0);
-    let said = Held::begin(hold(&url, "b", &[&protect[..], &["--efficiency"]].concat(), "echo no")).end();
-    assert_eq!((said.status, said.out.as_str()), (121, ""), "{said:?}");
-    assert!(said.err.contains("a resource has refused the stamp: channel 2: "), "{said:?}");
 }
 
 #[test]
@@ -219,77 +185,6 @@ fn a_command_that_does_not_listen_is_dead_before_the_window_closes() {
     assert!(said.err.contains("no answer for a third of the lease"), "{said:?}");
     assert!(last(&file) < frozen + TTL, "no window reaches further than a TTL past the last answer");
     is_silent(&file);
-}
-
-#[test]
-fn a_command_does_not_outlive_the_lease_of_a_holder_that_was_killed() {
-    let (server, folder) = (Server::etcd(), tempfile::tempdir().unwrap());
-    let url = etcd_url(&server);
-    // The holder alone; the watcher sees to it.
-    let file = folder.path().join("one");
-    let held = Held::begin(hold(&url, "a", &[], &format!("trap '' TERM; {}", marks(&file))));
-    appears(&file);
-    held.signal("KILL");
-    let killed = now();
-    let after = folder.path().join("after");
-    let next = Held::begin(hold(&url, "b", &[], &format!("cut -d' ' -f1 /proc/uptime > {}", after.display()))).end();
-    assert_eq!(next.status, 0, "{next:?}");
-    assert!(last(&file) < killed + TTL && last(&file) < last(&after), "the next one began after its end");
-    is_silent(&file);
-
-    // Holder and watcher at once: the kernel sees to the command itself.
-    let file = folder.path().join("two");
-    let held = Held::begin(hold(&url, "a", &[], &format!("trap '' TERM; {}", marks(&file))));
-    appears(&file);
-    let watcher = Said::by(Command::new("pgrep").args(["-P", &held.0.id().to_string()])).out;
-    for pid in [held.0.id().to_string().as_str(), watcher.trim()] {
-        signal("KILL", pid);
-    }
-    sleep(Duration::from_millis(300));
-    is_silent(&file);
-}
-
-#[test]
-fn what_forks_away_is_found_and_ends_with_the_command() {
-    let (server, folder) = (Server::etcd(), tempfile::tempdir().unwrap());
-    let file = folder.path().join("marks");
-    let away = folder.path().join("away");
-    fs::write(&away, format!("trap '' TERM HUP\n{}\n", marks(&file))).unwrap();
-    // Twice forked, in a session of its own, its parent dead.
-    let script = format!(
-        "(setsid sh -c '(setsid sh {} &) ; exit' &) ; while [ ! -e {} ]; do sleep 0.05; done; echo ended",
-        away.display(),
-        file.display()
-    );
-    let said = Held::begin(hold(&etcd_url(&server), "a", &[], &script)).end();
-    assert_eq!((said.status, said.out.as_str(), said.err.as_str()), (0, "ended\n", ""));
-    is_silent(&file);
-}
-
-/// One write then kills all of it, even what is in no process table of ours.
-#[test]
-fn where_there_are_control_groups_the_command_has_one_of_its_own() {
-    let mounts = fs::read_to_string("/proc/mounts").unwrap();
-    let tree = mounts.lines().find_map(|line| line.split(' ').nth(1).filter(|_| line.contains(" cgroup2 "))).unwrap();
-    let (server, folder) = (Server::etcd(), tempfile::tempdir().unwrap());
-    let file = folder.path().join("group");
-    let script = format!("sed -n 's/^0:://p' /proc/self/cgroup > {0}.new; mv {0}.new {0}; sleep 60", file.display());
-    let held = Held::begin(hold(&etcd_url(&server), "a", &[], &script));
-    appears(&file);
-    let group = fs::read_to_string(&file).unwrap();
-    if !fs::metadata(tree).is_ok_and(|tree| tree.uid() == fs::metadata("/proc/self").unwrap().uid()) {
-        println!("not tested: no right to make control groups below {tree}");
-        assert!(!group.contains("fencegate-hold-"), "{group}");
-        return;
-    }
-    assert!(group.contains("/fencegate-hold-"), "{group}");
-    let group = Path::new(tree).join(group.trim().trim_start_matches('/'));
-    let mut stranger = Command::new("sleep").arg("1000").spawn().unwrap();
-    fs::write(group.join("cgroup.procs"), stranger.id().to_string()).unwrap();
-    held.signal("TERM");
-    assert_eq!(held.end().status, 128 + 15);
-    assert_eq!(stranger.wait().unwrap().signal(), Some(9));
-    assert!(!group.exists(), "and it is removed");
 }
 
 #[test]
@@ -312,6 +207,23 @@ fn signals_and_exit_statuses_go_through() {
 }
 
 #[test]
+fn a_terminal_shows_the_window_running_down() {
+    let server = Server::etcd();
+    let held = hold(&etcd_url(&server), "a", &["--status"], "sleep 3");
+    let said = Held::begin(on_a_terminal(&held)).end();
+    assert_eq!(said.status, 0, "{said:?}");
+    let shown = shown(&said.out);
+    let [Shown::Granted(whole), ..] = shown[..] else { panic!("{said:?}") };
+    assert!(shown.iter().any(|one| matches!(one, Shown::Renewed(_))), "{said:?}");
+    let runs_down = |pair: &[Shown]| matches!(pair, [Shown::Left(before), Shown::Left(after)] if after < before);
+    assert!(whole <= TTL && shown.windows(2).any(runs_down), "{said:?}");
+    assert!(said.out.contains("\r\u{1b}[Kwindow: ") && said.out.ends_with("\r\u{1b}[Kreleased\r\n"), "{said:?}");
+    // And for whoever is no terminal there are lines alone.
+    let said = Held::begin(held).end();
+    assert!(said.status == 0 && !said.err.contains('\r') && !said.err.contains(" left"), "{said:?}");
+}
+
+#[test]
 fn a_worker_that_hangs_loses_the_lease_though_its_renewals_go_on() {
     let server = Server::etcd();
     let url = etcd_url(&server);
@@ -331,83 +243,4 @@ fn a_worker_that_hangs_loses_the_lease_though_its_renewals_go_on() {
     );
     let said = Held::begin(hold(&url, "a", &["--longest", "2s"], "sleep 60")).end();
     assert!(said.status == 122 && said.err.contains("held for as long as it may be"), "{said:?}");
-}
-
-#[test]
-fn what_is_wrong_is_one_sentence_and_nothing_is_held() {
-    let server = Server::etcd();
-    let url = etcd_url(&server);
-    let said = |arguments: &[&str]| {
-        let said = Said::by(fencegate().arg("hold").args(arguments));
-        assert_eq!((said.out.as_str(), said.err.lines().count()), ("", 1), "{said:?}");
-        said
-    };
-    let with = |coordinator: &str, ttl: &str, more: &[&str]| {
-        let flags = ["--coordinator", coordinator, "--lock", "x", "--drift", "1ppm", "--ttl", ttl];
-        said(&[&flags[..], more].concat())
-    };
-    let yes: &[&str] = &["--", "true"];
-    for (coordinator, ttl, more, status, words) in [
-        ("etcd://127.0.0.1:1", "1s", yes, 3, "no answer from the coordinator: etcd: "),
-        ("zookeeper://127.0.0.1:1", "1s", yes, 3, "no answer from the coordinator: ZooKeeper: "),
-        ("zookeeper://a:b@127.0.0.1", "1s", yes, 2, "coordinator: after zookeeper:// come host:port"),
-        ("redis://127.0.0.1:1", "1s", yes, 3, "no answer from the coordinator: Redis: "),
-        ("postgres://127.0.0.1:1/x?user=x", "1s", yes, 3, "no answer from the coordinator: PostgreSQL: "),
-        (
-            "redlock://127.0.0.1:1,127.0.0.1:2,127.0.0.1:3",
-            "1s",
-            yes,
-            3,
-            "Redlock: 0 of 3 servers answered; no answer: Redis",
-        ),
-        ("redlock://127.0.0.1:1,127.0.0.1:1", "1s", yes, 2, "coordinator: Redlock: a server is named twice"),
-        ("redlock://", "1s", yes, 2, "coordinator: after redlock:// come host:port"),
-        ("paper://desk", "1s", yes, 2, "coordinator: `paper://desk`: one of etcd://"),
-        ("etcd://", "1s", yes, 2, "coordinator: after etcd:// come host:port"),
-        (&url, "1500ms", yes, 2, "ttl_us: etcd takes whole seconds"),
-        (&url, "1s", &["--rtt", "400ms", "--kill-before", "100ms", "--", "true"], 2, "rtt_us: "),
-        (&url, "1s", &["--kill-before", "1s", "--", "true"], 2, "kill_before_us: "),
-        (&url, "1s", &["--holder", "twelve-bytes", "--", "true"], 2, "holder: `--holder twelve-bytes`"),
-        (&url, "3s", &["--", "/nowhere/nothing"], 127, "command: `/nowhere/nothing`: there is none"),
-        (&url, "3s", &["--", "/etc/passwd"], 126, "command: `/etc/passwd` is not a program"),
-        (&url, "3s", &["--gate", "tcp://127.0.0.1:1", "--", "true"], 2, "key_file: missing"),
-    ] {
-        let said = with(coordinator, ttl, more);
-        assert_eq!(said.status, status, "{coordinator} {ttl} {more:?}: {said:?}");
-        assert!(said.err.contains(words), "{words}: {said:?}");
-    }
-    let odd = "ü 'x' \"y\" $z; --";
-    let arguments = ["hold", "--coordinator", &url, "--lock", odd, "--drift", "1ppm", "--ttl", "2s", "--", "true"];
-    let said = Said::by(fencegate().args(arguments));
-    assert_eq!((said.status, said.err.as_str()), (0, ""), "any name that can be read is a name");
-    assert_eq!(Said::by(&mut server.etcdctl(&["get", "--prefix", ""])).out, "", "nothing is left");
-    assert_eq!(Said::by(&mut server.etcdctl(&["lease", "list"])).out.trim(), "found 0 leases");
-}
-
-#[test]
-fn the_doctor_measures_the_way_and_leaves_nothing_behind() {
-    let (server, gate) = (Server::etcd(), EmulatedGate::new());
-    let url = etcd_url(&server);
-    let mut doctor = fencegate();
-    doctor.args(["doctor", "--coordinator", &url, "--look", "500ms", "--samples", "5", "--work", "200ms", "--json"]);
-    let said = Said::by(doctor.args(["--gate", &gate.port, "--key-file"]).arg(gate.key_file()));
-    assert_eq!((said.status, said.err.as_str()), (0, ""), "{said:?}");
-    let found = said.json();
-    let number = |value: &serde_json::Value| value.as_u64().unwrap_or_else(|| panic!("{value}: {found}"));
-    let (coordinator, at_gate) = (&found["coordinator"], &found["gate"]);
-    assert_eq!((number(&coordinator["calls"]), number(&at_gate["calls"])), (6, 5));
-    let worst = number(&coordinator["worst_us"]);
-    assert!(number(&coordinator["median_us"]) <= worst);
-    let size = &found["size"];
-    assert_eq!(number(&size["rtt_us"]), 2 * worst, "samples are no bound");
-    assert_eq!(number(&size["work_us"]), 200_000 + 4 * number(&at_gate["worst_us"]));
-    assert_eq!(number(&size["drift_ppb"]), number(&found["clock_drift_ppb"]) + 500_000);
-    assert!(number(&found["clock_drift_ppb"]) >= 500_000);
-    assert_eq!(number(&found["ttl_us"]) % 1_000_000, 0, "whole seconds, as etcd takes them");
-    assert_eq!(Said::by(&mut server.etcdctl(&["get", "--prefix", ""])).out, "", "nothing is left");
-
-    let said = Said::by(fencegate().args(["doctor", "--look", "10ms"]));
-    assert!(said.status == 0 && said.out.contains("no coordinator was asked"), "{said:?}");
-    let said = Said::by(fencegate().args(["doctor", "--look", "10ms", "--coordinator", "etcd://127.0.0.1:1"]));
-    assert_eq!((said.status, said.out.as_str(), said.err.lines().count()), (3, "", 1), "{said:?}");
 }

@@ -161,6 +161,15 @@ fn is_unharmed(gate: &EmulatedGate) {
     assert!(!gate.gave_up(), "a firmware's last words: {}", gate.noise());
 }
 
+/// Tells whoever disturbs that it is over, also where a test fails: nobody is waited for who goes on for ever.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// While a holder drives output 0, `disturb` does what it does until told to stop. Nothing else is ever driven. Now and then
 /// the holder falls silent: the output stays up as long as it renews, and falls in time once it does not, disturbed all the
 /// while.
@@ -176,6 +185,7 @@ fn drives_undisturbed(
     let mut falls = vec![];
     thread::scope(|scope| {
         let disturbing = scope.spawn(|| disturb(&enough, &over));
+        let told = Over(&over);
         let begun = Instant::now();
         while !lasting.map_or_else(|| enough.load(Ordering::Relaxed), |lasting| begun.elapsed() >= lasting) {
             assert_eq!(host.drive(0, 7, 1, WINDOW), Some(Ok(())), "a new window");
@@ -192,7 +202,7 @@ fn drives_undisturbed(
             assert!(!disturbing.is_finished(), "it gave up");
             falls.push((end, fell));
         }
-        over.store(true, Ordering::Relaxed);
+        drop(told);
         disturbing.join().unwrap();
     });
     let ms = |later: &Instant, earlier| i64::try_from(later.saturating_duration_since(earlier).as_millis()).unwrap();

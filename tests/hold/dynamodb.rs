@@ -1,9 +1,11 @@
 //! Leases in DynamoDB, for which `moto` stands in.
 
-use super::worker::{Held, appears, hold, odd};
-use super::{hands_out_one_lease_at_a_time, story};
+use super::worker::{Held, appears, hold, last, now, odd};
+use super::{TTL, hands_out_one_lease_at_a_time, story};
 use fencegate_tests::{EmulatedGate, Said, Server};
 use std::process::Command;
+use std::thread::sleep;
+use std::time::Duration;
 
 const URL: &str = "dynamodb://eu-central-1/locks";
 
@@ -56,6 +58,24 @@ fn a_late_command_meets_the_fence_of_a_lease_in_dynamodb() {
     let server = server();
     let begin = |holder: &str, flags: &[&str], script: &str| held(&server, holder, flags, script);
     story(&begin, &EmulatedGate::new(), "0", &Server::postgres());
+}
+
+/// Nobody's clock but its own tells a challenger how long a lease has lain there: an item that was left long ago is watched
+/// for a whole TTL like any other.
+#[test]
+fn a_challenger_waits_for_a_whole_ttl_of_its_own_observation() {
+    let (server, folder) = (server(), tempfile::tempdir().unwrap());
+    let [up, begun] = ["up", "begun"].map(|name| folder.path().join(name));
+    let a = held(&server, "a#1", &[], &format!("echo up > {}; sleep 60", up.display()));
+    appears(&up);
+    drop(a);
+    assert_eq!(item(&server)["held"]["BOOL"], true, "killed, and so nothing was released");
+    sleep(Duration::from_micros(2 * TTL));
+    let started = now();
+    let b = held(&server, "b#1", &[], &format!("cut -d' ' -f1 /proc/uptime > {}", begun.display())).end();
+    assert_eq!((b.status, b.err.as_str()), (0, ""), "{b:?}");
+    let waited = last(&begun) + 10_000 - started; // hundredths of a second there, rounded down
+    assert!(waited >= TTL, "it began {waited} us after its start");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use fencegate_host::clock;
 use fencegate_tests::{Said, Server, fencegate};
+use std::ffi::OsStr;
 use std::fs;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
@@ -20,12 +21,38 @@ pub(super) fn hold(coordinator: &str, holder: &str, flags: &[&str], script: &str
 
 /// `fencegate hold` for a lock of `ttl`.
 pub(super) fn hold_for(ttl: &str, coordinator: &str, holder: &str, flags: &[&str], script: &str) -> Command {
+    hold_of("press-7", ttl, coordinator, holder, flags, script)
+}
+
+/// `fencegate hold` for another lock.
+pub(super) fn hold_of(lock: &str, ttl: &str, coordinator: &str, holder: &str, flags: &[&str], script: &str) -> Command {
     let mut command = fencegate();
-    command.args(["hold", "--coordinator", coordinator, "--lock", "press-7", "--holder", holder]);
+    command.args(["hold", "--coordinator", coordinator, "--lock", lock, "--holder", holder]);
     command.args(["--ttl", ttl, "--drift", "1000ppm"]).args(flags).args(["--", "sh", "-c", script]);
-    // A group of its own, as a shell gives to a job.
+    as_a_job(command)
+}
+
+/// In a group of its own, as a shell gives to a job, and with pipes.
+fn as_a_job(mut command: Command) -> Command {
     command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
+}
+
+/// The same command where there are no control groups; only root can take them away.
+pub(super) fn without_groups(command: &Command) -> Command {
+    let mut alone = Command::new("unshare");
+    alone.args(["--mount", "sh", "-c", "mount -t tmpfs none /sys/fs/cgroup && exec \"$@\"", "sh"]);
+    alone.arg(command.get_program()).args(command.get_args());
+    as_a_job(alone)
+}
+
+/// The same command with a terminal for both its outputs; what is on it comes on standard output.
+pub(super) fn on_a_terminal(command: &Command) -> Command {
+    let quoted = |word: &OsStr| format!("'{}'", word.to_str().unwrap().replace('\'', r"'\''"));
+    let words = std::iter::once(command.get_program()).chain(command.get_args()).map(quoted);
+    let mut terminal = Command::new("script");
+    terminal.args(["--quiet", "--return", "--command", &words.collect::<Vec<_>>().join(" "), "/dev/null"]);
+    as_a_job(terminal)
 }
 
 /// `fencegate hold` for a lock whose name has in it what means something to somebody.
@@ -33,8 +60,7 @@ pub(super) fn odd(coordinator: &str) -> Command {
     let mut command = fencegate();
     command.args(["hold", "--coordinator", coordinator, "--lock", "ü 'x' \"y\" $z/..; --", "--ttl", "3s"]);
     command.args(["--drift", "1ppm", "--", "true"]);
-    command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command
+    as_a_job(command)
 }
 
 /// How to begin a `hold` at some coordinator: for a holder, with flags, around a script.
@@ -142,4 +168,41 @@ pub(super) fn is_silent(file: &Path) {
     let before = last(file);
     sleep(Duration::from_millis(300));
     assert_eq!(last(file), before, "somebody lives on");
+}
+
+/// What `--status` shows of the window on a terminal: what is left of it, in microseconds.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Shown {
+    Granted(u64),
+    Renewed(u64),
+    /// As it runs down.
+    Left(u64),
+}
+
+/// All of it, in order.
+pub(super) fn shown(out: &str) -> Vec<Shown> {
+    let words = |text: &str| {
+        let left = text.split_once("window")?.1.trim_start_matches([':', ' ']);
+        Some(microseconds(left.split_once(" left").map_or(left, |(left, _)| left)))
+    };
+    let one = |line: &str| match line.trim().trim_start_matches("\u{1b}[K") {
+        line if line.starts_with("acquired: ") => words(line).map(Shown::Granted),
+        line if line.starts_with("renewed: ") => words(line).map(Shown::Renewed),
+        line if line.starts_with("window: ") => words(line).map(Shown::Left),
+        _ => None,
+    };
+    out.split(['\r', '\n']).filter_map(one).collect()
+}
+
+fn microseconds(text: &str) -> u64 {
+    let (number, unit) = text.split_once(' ').unwrap();
+    let (whole, part) = number.split_once('.').unwrap_or((number, ""));
+    let unit = match unit {
+        "s" => 1_000_000,
+        "ms" => 1_000,
+        "µs" => 1,
+        _ => panic!("{text}"),
+    };
+    let thousandths = format!("{part:0<3}").parse::<u64>().unwrap();
+    whole.parse::<u64>().unwrap() * unit + thousandths * unit / 1_000
 }

@@ -1,8 +1,12 @@
 //! Leases in ZooKeeper: one at a time, in sessions that are lost and refused.
 
-use super::worker::{Held, appears, at, hold, hold_for, is_silent, last, marks, now, odd, zookeeper_url};
+use super::worker::{Held, PATIENCE, appears, at, hold, hold_for, is_silent, last, marks, now, odd, zookeeper_url};
 use super::{hands_out_one_lease_at_a_time, story};
 use fencegate_tests::{EmulatedGate, Said, Server};
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 /// What is below a node, as ZooKeeper's own client shows it: one line a node, of those that are ours.
 fn below(server: &Server, node: &str) -> Vec<String> {
@@ -58,6 +62,33 @@ fn a_node_that_is_deleted_is_a_lease_that_is_lost() {
     assert_eq!(Said::by(&mut server.zookeeper_client(&["delete", lease])).status, 0);
     let said = held.end();
     assert_eq!(said.status, 122, "{said:?}");
+}
+
+/// Who waits has a session too. It freezes until that is over, and gets its turn all the same.
+#[test]
+fn a_waiter_that_has_lost_its_session_still_gets_the_lease() {
+    let (server, folder) = (Server::zookeeper(), tempfile::tempdir().unwrap());
+    let url = zookeeper_url(&server);
+    let [up, go] = ["up", "go"].map(|name| folder.path().join(name));
+    let script = format!("echo up > {}; while [ ! -e {} ]; do sleep 0.05; done", up.display(), go.display());
+    let a = Held::begin(hold(&url, "a", &[], &script));
+    appears(&up);
+    let mut b = Held::begin(hold(&url, "b", &["--status"], "echo yes"));
+    let mut waits = String::new();
+    BufReader::new(b.0.stderr.as_mut().unwrap()).read_line(&mut waits).unwrap();
+    assert_eq!(waits, "held by another\n");
+    b.signal_all("STOP");
+    let begun = Instant::now();
+    while !server.said().contains("Expiring session") {
+        assert!(begun.elapsed() < PATIENCE, "{}", server.said());
+        sleep(Duration::from_millis(50));
+    }
+    b.signal_all("CONT");
+    fs::write(&go, "").unwrap();
+    let a = a.end();
+    assert_eq!((a.status, a.err.as_str()), (0, ""), "the session that was lost was the other's: {a:?}");
+    let b = b.end();
+    assert_eq!((b.status, b.out.as_str()), (0, "yes\n"), "{b:?}");
 }
 
 /// A follower that has lost its leader, and does not know it yet, answers pings and reads. Neither is a renewal.

@@ -14,7 +14,7 @@ pub use board::{Contact, Monitor};
 pub use host::{Host, drive};
 pub use network::Network;
 pub use random::{Random, is_soak, seed};
-pub use server::Server;
+pub use server::{Server, is_root};
 
 use fencegate_host::KeyFile;
 use fencegate_host::wire::Role;
@@ -198,6 +198,15 @@ impl EmulatedGate {
         let group = format!("-{}", self.child.id());
         let _ = Command::new("kill").args(["-s", "KILL", "--", &group]).status();
         let _ = self.child.wait();
+    }
+
+    /// Sends a signal to the emulator and what stands between it and the line: `STOP` freezes them, `CONT` lets them go on.
+    ///
+    /// # Panics
+    /// Where it cannot be sent.
+    pub fn signal(&self, name: &str) {
+        let group = format!("-{}", self.child.id());
+        assert!(Command::new("kill").args(["-s", name, "--", &group]).status().unwrap().success());
     }
 
     /// The file beside its flash.

@@ -2,6 +2,7 @@
 //! when they are dropped.
 
 mod aws;
+mod gcs;
 mod zookeeper;
 
 use crate::Authority;
@@ -49,7 +50,11 @@ fn kept(user: Option<&str>, program: impl AsRef<std::ffi::OsStr>) -> Command {
     command
 }
 
-pub(crate) fn is_root() -> bool {
+/// Whether this is root, who may do what others may not.
+///
+/// # Panics
+/// Where the system does not say who this is.
+pub fn is_root() -> bool {
     Command::new("id").arg("-u").output().unwrap().stdout.trim_ascii() == b"0"
 }
 
@@ -196,14 +201,14 @@ impl Server {
         server
     }
 
-    /// Takes a cluster of one back to an earlier snapshot of it, revisions and all.
+    /// Takes a cluster of one back to an earlier snapshot of it, revisions and all; it answers where it did before.
     ///
     /// # Panics
     /// Where the snapshot cannot be restored.
     #[must_use]
     pub fn etcd_restored(mut self, snapshot: &Path) -> Self {
         self.kill();
-        let (place, folder) = (("127.0.0.1".to_owned(), free_port(), free_port()), tempfile::tempdir().unwrap());
+        let (place, folder) = ((self.host.clone(), self.port, free_port()), tempfile::tempdir().unwrap());
         let member = format!("m0=http://127.0.0.1:{}", place.2);
         let mut restore = Command::new("etcdctl");
         restore.env("ETCDCTL_API", "3").args(["snapshot", "restore"]).arg(snapshot);

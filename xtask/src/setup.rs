@@ -108,7 +108,7 @@ pub const SERVERS: &[Need] = &[
     Need::AptPackage { package: "postgresql", probe: "pg_ctlcluster" },
     Need::AptPackage { package: "redis-server", probe: "redis-server" },
     Need::AptPackage { package: "sqlite3", probe: "sqlite3" },
-    Need::PythonPackages { lock: "tests/moto.txt" },
+    Need::PythonPackages { lock: "tests/stand-ins.txt" },
 ];
 
 /// To build the modules for JavaScript, and the page around them, with a board and its emulator in it.

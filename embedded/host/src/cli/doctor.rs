@@ -17,9 +17,13 @@ use trips::Trips;
 const EXAMPLE: &str = "Examples:
   fencegate doctor --coordinator etcd://127.0.0.1:2379 --work 200ms
   fencegate doctor --gate tcp://127.0.0.1:7033 --key-file target/gate.key
+  fencegate doctor --coordinator gate:tcp://127.0.0.1:7033 --lock 3 --key-file target/gate.key
 
 It looks at the clock, makes some calls, and sizes a lease with twice the worst round trip, since samples are no bound. At the \
-coordinator it acquires, renews and releases a lock of its own, fencegate-doctor-…; a gate is only asked for its channel 0.
+coordinator it acquires, renews and releases the lock fencegate-doctor. That is one name for all doctors, since what counts \
+tokens stays behind under it: two nodes in ZooKeeper, a row in PostgreSQL, an item in DynamoDB, a key at each Redis, nothing in \
+etcd. A gate that is named with --gate is only asked for its channel 0; one that is the coordinator grants its channel's lease, \
+and that channel's token goes up: do that while nobody works there.
 
 Exit status: 0 there is a TTL, 1 no TTL is long enough, 2 the input is wrong, 3 no answer.";
 
@@ -32,6 +36,9 @@ pub(crate) struct Args {
     coordinator: Option<String>,
     #[command(flatten)]
     secrets: Secrets,
+    /// The lock to measure with at the coordinator; of a gate, the number of a channel that is its own authority
+    #[arg(long, value_name = "NAME", default_value = "fencegate-doctor")]
+    lock: String,
     /// A gate
     #[arg(long, value_name = "PORT")]
     gate: Option<Port>,
@@ -82,10 +89,7 @@ impl Args {
         if self.samples == 0 || self.samples > 100_000 {
             return Err(Failure::input("samples: `--samples`: from 1 to 100000"));
         }
-        let service = self.coordinator.as_deref().map(|url| Service::read(url, &trips::scratch()?)).transpose()?;
-        if matches!(service, Some(Service::Gate(..))) {
-            return Err(Failure::input("coordinator: a gate is measured with --gate"));
-        }
+        let service = self.coordinator.as_deref().map(|url| Service::read(url, &self.lock)).transpose()?;
         let step = service.as_ref().map_or(Duration::from_micros(1), Service::step);
         let (allowed, fixed) = service.as_ref().map_or((Drift::ZERO, Duration::ZERO), Service::allowance);
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -93,11 +97,14 @@ impl Args {
             .build()
             .map_err(|error| Failure::new(3, format_args!("no connection: {error}")))?;
         let measured = runtime.block_on(async {
+            let id = trips::id()?;
             let coordinator = match service {
-                Some(service) => Some(trips::coordinator(service, self.secrets.read()?, self.samples).await?),
+                Some(service) => {
+                    let coordinator = service.open(id, &self.secrets.read()?, self.key_file.as_deref())?;
+                    Some(trips::coordinator(&*coordinator, id, self.samples).await?)
+                }
                 None => None,
             };
-            let id = trips::id()?;
             let gate = Protected::read(self.gate.as_ref(), &[0], self.key_file.as_deref(), id)?;
             let gate = match gate.into_iter().next() {
                 Some(gate) => Some(trips::gate(&gate, self.samples).await?),
@@ -145,7 +152,8 @@ fn table(found: &Found, sized: Option<&Size>) -> Table {
     table.row("clock", clock.source.as_deref().unwrap_or("unknown"), "what the kernel counts time with");
     let by = clock.disciplined_by.unwrap_or("nobody in sight");
     table.row("disciplined by", by, format_args!("slewed by {} ppb just now", clock.slew_ppb));
-    table.row("drift here", shown_drift(clock.drift), "a bound: what that program may do, or what was seen");
+    let what = if clock.assumed { "assumed: what chronyd may do" } else { "a bound: what that program may do" };
+    table.row("drift here", shown_drift(clock.drift), format_args!("{what}, or what was seen"));
     table.row("drift in all", shown_drift(size.drift), "with the coordinator's clock (--drift)");
     let may = if clock.can_suspend { "it can be suspended" } else { "it cannot be suspended" };
     table.row("slept", spends(clock.slept), format_args!("since boot, and counted; {may}"));
@@ -162,6 +170,12 @@ fn table(found: &Found, sized: Option<&Size>) -> Table {
     }
     if coordinator.is_none() {
         table.note("no coordinator was asked (--coordinator), so that there is no round trip to size a lease with");
+    }
+    if clock.assumed {
+        table.note(
+            "nobody in sight disciplines this clock, but outside a container's sight somebody may: the drift is the most that any \
+             such program does by default (chronyd, 8.3 %); if you know better, say so with `plan --drift`",
+        );
     }
     if clock.disciplined_by == Some("chronyd") {
         table.note(

@@ -2,7 +2,8 @@
 //!
 //! Every guard is a file that runs as it is printed: that is how `tests/` hold it to what it says. Its template lies
 //! beside this file. A line that begins with a policy and `|` is there under that policy alone; `@WHY@` stands for the
-//! words that all of them share, and `@FALLBACK@` for what is left to do where a store cannot check.
+//! words that all of them share, `@FALLBACK@` for what is left to do where a store cannot check, and `@DIGITS@` for how a
+//! shell script reads its numbers.
 
 use super::output::{self, Failure, Outcome};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -19,6 +20,7 @@ Exit status: 0 printed, 2 the input is wrong.";
 
 const WHY: &str = include_str!("guard/why.txt");
 const FALLBACK: &str = include_str!("guard/fallback.txt");
+const DIGITS: &str = include_str!("guard/digits.txt");
 
 /// The stores, and their templates.
 const GUARDS: [(&str, &str); 10] = [
@@ -76,6 +78,7 @@ fn filled(template: &str, policy: Policy) -> String {
     for line in template.lines() {
         match (line, line.split_once("@WHY@")) {
             ("@FALLBACK@", _) => text.push_str(&filled(FALLBACK, policy)),
+            ("@DIGITS@", _) => text.push_str(&filled(DIGITS, policy)),
             // In comments, as the line has it.
             (_, Some((comment, _))) => {
                 for why in WHY.lines() {
@@ -114,10 +117,9 @@ mod tests {
                 assert!(text.contains(first) && text.contains(&format!("policy {word}.")), "{name}");
                 assert!(!text.contains(&format!("policy {other}")), "{name}: {text}");
                 assert!(!text.contains("@at-least") && !text.contains("@greater"), "{name}: {text}");
-                assert!(
-                    !text.contains("@WHY@") && !text.contains("@FALLBACK@") && !text.contains("@POLICY@"),
-                    "{name}"
-                );
+                for place in ["@WHY@", "@FALLBACK@", "@DIGITS@", "@POLICY@"] {
+                    assert!(!text.contains(place), "{name}");
+                }
                 let counts = text.to_lowercase().contains("seq");
                 assert_eq!(counts, policy == Policy::AtLeast, "{name}: {text}");
             }

@@ -5,10 +5,12 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 use std::fs;
 
+/// chrony's default `maxslewrate`.
+const CHRONY: Drift = Drift::from_ppb(83_333_333);
+
 /// The programs that discipline a clock, as the kernel shortens their names, and how fast each may slew it.
 const DAEMONS: [(&str, Drift); 5] = [
-    // chrony's default `maxslewrate`.
-    ("chronyd", Drift::from_ppb(83_333_333)),
+    ("chronyd", CHRONY),
     // The kernel's own limit for what goes through adjtimex(2).
     ("ntpd", Drift::from_ppm(500)),
     ("systemd-timesyn", Drift::from_ppm(500)),
@@ -16,8 +18,10 @@ const DAEMONS: [(&str, Drift); 5] = [
     ("phc2sys", Drift::from_ppm(500)),
 ];
 
-/// Where nothing disciplines it in sight: the kernel's limit, since somebody may do so outside a container's sight.
-const OTHERWISE: Drift = Drift::from_ppm(500);
+/// Where nothing disciplines it in sight: the most that any of them may, since outside a container's sight somebody may do so.
+/// Whether the kernel takes the clock for synchronised, adjtimex(2) alone would say, and that is not to be had without unsafe
+/// code; nor would it say by whom.
+const OTHERWISE: Drift = CHRONY;
 
 /// The clock of this machine.
 #[derive(Clone, Debug, Serialize)]
@@ -37,6 +41,9 @@ pub(super) struct Clock {
     /// The bound that follows for this clock.
     #[serde(rename = "clock_drift_ppb")]
     pub(super) drift: Drift,
+    /// Whether that is an assumption, since nobody was seen to discipline the clock.
+    #[serde(rename = "clock_drift_assumed")]
+    pub(super) assumed: bool,
 }
 
 fn nanoseconds(clock: ClockId) -> i128 {
@@ -92,6 +99,7 @@ impl Clock {
             slept: Duration::from_micros(slept.saturating_mul(1_000_000)),
             can_suspend: file("/sys/power/state").is_some(),
             drift: bound(daemon.map_or(OTHERWISE, |(_, drift)| *drift), slew_ppb),
+            assumed: daemon.is_none(),
         }
     }
 }
@@ -113,6 +121,11 @@ mod tests {
         assert_eq!(rate(2 * S - 1, 2 * S), -1);
         assert_eq!(rate(2 * S + 1, 2 * S), 1);
         assert_eq!(rate(1, 0), 0);
+    }
+
+    #[test]
+    fn what_is_not_seen_is_as_bad_as_the_worst_that_could_be() {
+        assert!(DAEMONS.iter().all(|(_, drift)| *drift <= OTHERWISE));
     }
 
     #[test]

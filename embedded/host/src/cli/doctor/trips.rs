@@ -1,14 +1,14 @@
 //! Round trips, measured.
 
-use super::super::hold::{Protected, Service};
+use super::super::hold::Protected;
 use super::super::output::Failure;
 use fencegate::{Duration, HolderId, Instant, Stamp};
 use fencegate_host::clock;
-use fencegate_host::coordinator::{Access, Acquired, CoordinatorError, Renewed};
+use fencegate_host::coordinator::{Acquired, Coordinator, CoordinatorError, Renewed};
 use serde::Serialize;
 
-/// How long the lock that is measured with may outlive a doctor who is killed.
-const TTL: Duration = Duration::from_secs(10);
+/// How long the lock that is measured with may outlive a doctor who is killed. A ZooKeeper has to give sessions of twice that.
+const TTL: Duration = Duration::from_secs(5);
 
 /// Some calls.
 #[derive(Clone, Debug, Serialize)]
@@ -34,18 +34,10 @@ impl Trips {
     }
 }
 
-fn random() -> Result<u32, Failure> {
-    getrandom::u32().map_err(|error| Failure::new(3, format_args!("no random numbers: {error}")))
-}
-
-/// A lock that is nobody else's.
-pub(super) fn scratch() -> Result<String, Failure> {
-    Ok(format!("fencegate-doctor-{:08x}", random()?))
-}
-
-/// The doctor's own name.
+/// This doctor's own name.
 pub(super) fn id() -> Result<HolderId, Failure> {
-    HolderId::new(&format!("doctor#{:08x}", random()?)).map_err(Failure::input)
+    let random = getrandom::u32().map_err(|error| Failure::new(3, format_args!("no random numbers: {error}")))?;
+    HolderId::new(&format!("doctor#{random:08x}")).map_err(Failure::input)
 }
 
 fn since(start: Instant) -> Duration {
@@ -58,16 +50,15 @@ fn failed(error: &CoordinatorError) -> Failure {
 }
 
 /// An acquire, as many renewals, a release.
-pub(super) async fn coordinator(service: Service, access: Access, samples: u64) -> Result<Trips, Failure> {
-    let id = id()?;
-    let coordinator = service.open(id, &access, None)?;
+pub(super) async fn coordinator(coordinator: &dyn Coordinator, id: HolderId, samples: u64) -> Result<Trips, Failure> {
     let mut trips = Vec::new();
     let within = |failure| move |_| Failure::new(3, failure);
-    let overdue = within("coordinator: no answer within 10 s");
+    let overdue = within("coordinator: no answer within 5 s");
     let start = clock::start();
     let granted = tokio::time::timeout(TTL.into(), coordinator.acquire(TTL)).await.map_err(&overdue)?;
     let Acquired::Granted(grant) = granted.map_err(|error| failed(&error))? else {
-        return Err(Failure::new(3, "coordinator: a lock of the doctor's own is another's"));
+        let why = "coordinator: another holds the lock (--lock): another doctor, or one that was killed just now";
+        return Err(Failure::new(3, why));
     };
     trips.push(since(start));
     let stamp = Stamp { epoch: grant.epoch, token: grant.token, holder: id };

@@ -1,0 +1,131 @@
+//! Everything that a command leaves behind ends in time: with control groups, and where the table of processes has to do.
+
+use super::TTL;
+use super::worker::{Begin, Held, appears, at, etcd_url, hold, is_silent, last, marks, now, signal, without_groups};
+use fencegate_tests::{Said, Server, is_root};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::Command;
+use std::thread::sleep;
+use std::time::Duration;
+
+/// Once with what this machine has, and once without control groups.
+fn with_groups_and_without(test: fn(&Server, Begin)) {
+    let server = Server::etcd();
+    let url = etcd_url(&server);
+    test(&server, &at(&url));
+    if is_root() {
+        test(&server, &|holder, flags, script| Held::begin(without_groups(&hold(&url, holder, flags, script))));
+    } else {
+        println!("not tested: only root can take control groups away");
+    }
+}
+
+/// A script that starts marks in `file` and goes on: twice forked, in a session of its own, its parent dead.
+fn fork_away(folder: &Path, file: &Path) -> String {
+    let away = folder.join("away");
+    fs::write(&away, format!("trap '' TERM HUP\n{}\n", marks(file))).unwrap();
+    format!(
+        "(setsid sh -c '(setsid sh {} &) ; exit' &) ; while [ ! -e {} ]; do sleep 0.05; done; ",
+        away.display(),
+        file.display()
+    )
+}
+
+fn watcher(held: &Held) -> String {
+    Said::by(Command::new("pgrep").args(["-P", &held.0.id().to_string()])).out.trim().to_owned()
+}
+
+#[test]
+fn a_command_does_not_outlive_the_lease_of_a_holder_that_was_killed() {
+    with_groups_and_without(|_, run| {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str| folder.path().join(name);
+        // The holder alone; the watcher sees to it, and to what has forked away.
+        let (one, away, after) = (file("one"), file("away.marks"), file("after"));
+        let script = format!("{}trap '' TERM; {}", fork_away(folder.path(), &away), marks(&one));
+        let held = run("a", &[], &script);
+        appears(&one);
+        held.signal("KILL");
+        let killed = now();
+        let next = run("b", &[], &format!("cut -d' ' -f1 /proc/uptime > {}", after.display())).end();
+        assert_eq!(next.status, 0, "{next:?}");
+        for file in [one, away] {
+            assert!(last(&file) < killed + TTL && last(&file) < last(&after), "the next one began after its end");
+            is_silent(&file);
+        }
+
+        // Holder and watcher at once: the kernel sees to the command itself.
+        let two = file("two");
+        let held = run("a", &[], &format!("trap '' TERM; {}", marks(&two)));
+        appears(&two);
+        for pid in [&held.0.id().to_string(), &watcher(&held)] {
+            signal("KILL", pid);
+        }
+        sleep(Duration::from_millis(300));
+        is_silent(&two);
+    });
+}
+
+/// Then the holder kills both, while half of what was kept for killing is left.
+#[test]
+fn a_watcher_that_hangs_is_no_reason_to_outlive_the_window() {
+    with_groups_and_without(|server, run| {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("marks");
+        let held = run("a", &[], &format!("trap '' TERM; {}", marks(&file)));
+        appears(&file);
+        signal("STOP", &watcher(&held));
+        server.signal("STOP");
+        let frozen = now();
+        let said = held.end();
+        server.signal("CONT");
+        assert_eq!(said.status, 122, "{said:?}");
+        assert!(last(&file) < frozen + TTL, "no window reaches further than a TTL past the last answer");
+        is_silent(&file);
+    });
+}
+
+#[test]
+fn what_forks_away_is_found_and_ends_with_the_command() {
+    with_groups_and_without(|_, run| {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("marks");
+        let said = run("a", &[], &format!("{}echo ended", fork_away(folder.path(), &file))).end();
+        assert_eq!((said.status, said.out.as_str(), said.err.as_str()), (0, "ended\n", ""));
+        is_silent(&file);
+    });
+}
+
+/// One write then kills all of it, even what is in no process table of ours.
+#[test]
+fn where_there_are_control_groups_the_command_has_one_of_its_own() {
+    let mounts = fs::read_to_string("/proc/mounts").unwrap();
+    let tree = mounts.lines().find_map(|line| line.split(' ').nth(1).filter(|_| line.contains(" cgroup2 "))).unwrap();
+    let (server, folder) = (Server::etcd(), tempfile::tempdir().unwrap());
+    let file = folder.path().join("group");
+    let script = format!("sed -n 's/^0:://p' /proc/self/cgroup > {0}.new; mv {0}.new {0}; sleep 60", file.display());
+    let held = Held::begin(hold(&etcd_url(&server), "a", &[], &script));
+    appears(&file);
+    let group = fs::read_to_string(&file).unwrap();
+    if !fs::metadata(tree).is_ok_and(|tree| tree.uid() == fs::metadata("/proc/self").unwrap().uid()) {
+        println!("not tested: no right to make control groups below {tree}");
+        assert!(!group.contains("fencegate-hold-"), "{group}");
+        return;
+    }
+    assert!(group.contains("/fencegate-hold-"), "{group}");
+    let group = Path::new(tree).join(group.trim().trim_start_matches('/'));
+    let mut stranger = Command::new("sleep").arg("1000").spawn().unwrap();
+    fs::write(group.join("cgroup.procs"), stranger.id().to_string()).unwrap();
+    held.signal("TERM");
+    assert_eq!(held.end().status, 128 + 15);
+    assert_eq!(stranger.wait().unwrap().signal(), Some(9));
+    assert!(!group.exists(), "and it is removed");
+
+    // Where they were taken away, there is none.
+    let bare = without_groups(&hold(&etcd_url(&server), "a", &[], "sed -n 's/^0:://p' /proc/self/cgroup"));
+    let said = Held::begin(bare).end();
+    assert!(said.status == 0 && !said.out.contains("fencegate-hold-"), "{said:?}");
+}

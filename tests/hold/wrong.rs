@@ -1,0 +1,135 @@
+//! What is wrong is one clear sentence and the right status, and nothing is left held.
+
+use super::worker::{Held, etcd_url, hold, hold_of, odd, postgres_url};
+use fencegate_tests::{EmulatedGate, Said, Server, fencegate};
+use std::process::Command;
+
+#[test]
+fn what_is_wrong_is_one_sentence_and_nothing_is_held() {
+    let server = Server::etcd();
+    let url = etcd_url(&server);
+    let said = |arguments: &[&str]| {
+        let said = Said::by(fencegate().arg("hold").args(arguments));
+        assert_eq!((said.out.as_str(), said.err.lines().count()), ("", 1), "{said:?}");
+        said
+    };
+    let with = |coordinator: &str, ttl: &str, more: &[&str]| {
+        let flags = ["--coordinator", coordinator, "--lock", "x", "--drift", "1ppm", "--ttl", ttl];
+        said(&[&flags[..], more].concat())
+    };
+    let yes: &[&str] = &["--", "true"];
+    for (coordinator, ttl, more, status, words) in [
+        ("etcd://127.0.0.1:1", "1s", yes, 3, "no answer from the coordinator: etcd: "),
+        ("zookeeper://127.0.0.1:1", "1s", yes, 3, "no answer from the coordinator: ZooKeeper: "),
+        ("zookeeper://a:b@127.0.0.1", "1s", yes, 2, "coordinator: after zookeeper:// come host:port"),
+        ("redis://127.0.0.1:1", "1s", yes, 3, "no answer from the coordinator: Redis: "),
+        ("postgres://127.0.0.1:1/x?user=x", "1s", yes, 3, "no answer from the coordinator: PostgreSQL: "),
+        (
+            "redlock://127.0.0.1:1,127.0.0.1:2,127.0.0.1:3",
+            "1s",
+            yes,
+            3,
+            "Redlock: 0 of 3 servers answered; no answer: Redis",
+        ),
+        ("redlock://127.0.0.1:1,127.0.0.1:1", "1s", yes, 2, "coordinator: Redlock: a server is named twice"),
+        ("redlock://", "1s", yes, 2, "coordinator: after redlock:// come host:port"),
+        ("paper://desk", "1s", yes, 2, "coordinator: `paper://desk`: one of etcd://"),
+        ("etcd://", "1s", yes, 2, "coordinator: after etcd:// come host:port"),
+        (&url, "1500ms", yes, 2, "ttl_us: etcd takes whole seconds"),
+        (&url, "1s", &["--rtt", "400ms", "--kill-before", "100ms", "--", "true"], 2, "rtt_us: "),
+        (&url, "1s", &["--kill-before", "1s", "--", "true"], 2, "kill_before_us: "),
+        (&url, "1s", &["--holder", "twelve-bytes", "--", "true"], 2, "holder: `--holder twelve-bytes`"),
+        (&url, "3s", &["--", "/nowhere/nothing"], 127, "command: `/nowhere/nothing`: there is none"),
+        (&url, "3s", &["--", "/etc/passwd"], 126, "command: `/etc/passwd` is not a program"),
+        (&url, "3s", &["--gate", "tcp://127.0.0.1:1", "--", "true"], 2, "key_file: missing"),
+    ] {
+        let said = with(coordinator, ttl, more);
+        assert_eq!(said.status, status, "{coordinator} {ttl} {more:?}: {said:?}");
+        assert!(said.err.contains(words), "{words}: {said:?}");
+    }
+    let odd = "ü 'x' \"y\" $z; --";
+    let arguments = ["hold", "--coordinator", &url, "--lock", odd, "--drift", "1ppm", "--ttl", "2s", "--", "true"];
+    let said = Said::by(fencegate().args(arguments));
+    assert_eq!((said.status, said.err.as_str()), (0, ""), "any name that can be read is a name");
+    assert_eq!(Said::by(&mut server.etcdctl(&["get", "--prefix", ""])).out, "", "nothing is left");
+    assert_eq!(Said::by(&mut server.etcdctl(&["lease", "list"])).out.trim(), "found 0 leases");
+}
+
+/// How to send a server a signal.
+type Signal<'a> = &'a dyn Fn(&str);
+
+/// A server that takes connections and says nothing is as good as none.
+#[test]
+fn a_server_that_is_frozen_is_one_that_does_not_answer() {
+    let (etcd, postgres, redis, gate) = (Server::etcd(), Server::postgres(), Server::redis(), EmulatedGate::new());
+    let key = gate.key_file();
+    let at_redis = format!("redis://127.0.0.1:{}", redis.port);
+    let at_gate =
+        hold_of("3", "3s", &format!("gate:{}", gate.port), "a", &["--key-file", key.to_str().unwrap()], "echo no");
+    let holds: [(Command, Signal<'_>); 4] = [
+        (hold(&etcd_url(&etcd), "a", &[], "echo no"), &|name| etcd.signal(name)),
+        (hold(&postgres_url(&postgres), "a", &[], "echo no"), &|name| postgres.signal(name)),
+        (hold(&at_redis, "a", &[], "echo no"), &|name| redis.signal(name)),
+        (at_gate, &|name| gate.signal(name)),
+    ];
+    for (command, signal) in holds {
+        signal("STOP");
+        let said = Held::begin(command).end();
+        signal("CONT");
+        assert_eq!((said.status, said.out.as_str(), said.err.lines().count()), (3, "", 1), "{said:?}");
+        assert!(said.err.contains("no answer from the coordinator: "), "{said:?}");
+    }
+    // What they were asked for while they stood still does not stay held: it lapses.
+    let answer = Held::begin(hold(&etcd_url(&etcd), "b", &[], "echo yes")).end();
+    assert_eq!((answer.status, answer.out.as_str()), (0, "yes\n"), "{answer:?}");
+    let answer = Held::begin(hold(&postgres_url(&postgres), "b", &[], "echo yes")).end();
+    assert_eq!((answer.status, answer.out.as_str()), (0, "yes\n"), "{answer:?}");
+    let answer = Held::begin(hold(&at_redis, "b", &[], "echo yes")).end();
+    assert_eq!((answer.status, answer.out.as_str()), (0, "yes\n"), "{answer:?}");
+}
+
+#[test]
+fn what_is_wrong_at_postgresql_and_redis_is_one_sentence() {
+    let (postgres, redis) = (Server::postgres(), Server::redis());
+    let at_redis = format!("redis://127.0.0.1:{}", redis.port);
+    for url in [&postgres_url(&postgres), &at_redis] {
+        let said = Held::begin(odd(url)).end();
+        assert_eq!((said.status, said.err.as_str()), (0, ""), "any name that can be read is a name: {url}");
+    }
+    let said = Held::begin(hold_of("press-7", "3000500us", &at_redis, "a", &[], "echo no")).end();
+    assert_eq!((said.status, said.out.as_str(), said.err.lines().count()), (2, "", 1), "{said:?}");
+    assert!(said.err.contains("ttl_us: Redis takes whole milliseconds"), "{said:?}");
+
+    let rows = Said::by(&mut postgres.psql(&["-c", "SELECT lock FROM fencegate_lease WHERE ends > now()"]));
+    assert_eq!((rows.status, rows.out.as_str()), (0, ""), "nothing is left held");
+    let cli = |words: &[&str]| Said::by(Command::new("redis-cli").args(["-p", &redis.port.to_string()]).args(words));
+    let left = cli(&["--scan"]).out;
+    assert!(left.lines().all(|key| key.ends_with("}:token")), "nothing is left held: {left}");
+}
+
+#[test]
+fn what_is_wrong_at_a_gate_is_one_sentence() {
+    let (gate, other) = (EmulatedGate::new(), EmulatedGate::new());
+    let (key, strange) = (gate.key_file(), other.key_file());
+    let (key, strange) = (key.to_str().unwrap(), strange.to_str().unwrap());
+    let url = format!("gate:{}", gate.port);
+    for (lock, ttl, flags, status, words) in [
+        ("3", "3s", &["--key-file", strange][..], 3, "no answer from the coordinator: "),
+        ("3", "3s", &[], 2, "key_file: missing"),
+        ("3", "3s", &["--key-file", "/nowhere"], 2, "key_file: "),
+        ("press-7", "3s", &["--key-file", key], 2, "lock: `--lock press-7`: "),
+        ("256", "3s", &["--key-file", key], 2, "lock: `--lock 256`: "),
+        ("200", "3s", &["--key-file", key], 2, "coordinator: the gate refused: bad_channel"),
+        // A channel of somebody else's authority, and a lease longer than any window there.
+        ("0", "3s", &["--key-file", key], 2, "coordinator: the gate refused: authority"),
+        ("3", "61s", &["--key-file", key], 2, "coordinator: the gate refused: range"),
+    ] {
+        let said = Held::begin(hold_of(lock, ttl, &url, "a", flags, "echo no")).end();
+        assert_eq!((said.status, said.out.as_str(), said.err.lines().count()), (status, "", 1), "{said:?}");
+        assert!(said.err.contains(words), "{words}: {said:?}");
+    }
+    assert_eq!(gate.channel(3)["token"], 0, "nothing was granted");
+    let fraction = hold_of("3", "3000500us", &url, "a", &["--key-file", key], "echo yes");
+    let said = Held::begin(fraction).end();
+    assert_eq!((said.status, said.out.as_str()), (0, "yes\n"), "a gate's leases are of microseconds: {said:?}");
+}
