@@ -52,9 +52,9 @@ fn cut<F: Part>(chip: &Chip, from: &Model, operation: &Operation, power: usize, 
         found.provisioning == model.provisioning && found.boots == model.boots + 1 && found.latched.says(model.latched)
     };
     let stand = |found: &Model, models: &[&Model]| {
-        let each = found.marks.iter().enumerate();
+        let mut each = found.marks.iter().enumerate();
         found.marks.len() == found.provisioning.channels.len()
-            && each.map(|(n, mark)| models.iter().any(|model| model.marks[n] == *mark)).all(|stands| stands)
+            && each.all(|(n, mark)| models.iter().any(|model| model.marks[n] == *mark))
     };
     let is = |found: &Model| {
         let done = is_at(found, &to) || !acknowledged && is_at(found, &either);
