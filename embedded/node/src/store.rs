@@ -177,11 +177,9 @@ impl<F: NorFlash> Store<F> {
         self.boots = stored.unwrap_or_default();
         let boots = stored.and_then(|stored| stored.count.checked_add(1));
         self.distrusted = boots.is_none();
-        // A number that no other boot has had, as far as what is left of the flash differs from what it was then: two
-        // boots of one number would accept each other's challenges.
         memory.boots = match boots {
             Some(boots) => boots,
-            None => self.logs.fingerprint().await,
+            None => self.begin_anew().await,
         };
         if boots.is_none() {
             self.boots.rested = memory.boots;
@@ -241,6 +239,21 @@ impl<F: NorFlash> Store<F> {
     pub(crate) async fn rest(&mut self, boots: u32) -> Result<(), StoreError> {
         self.boots.rested = self.boots.rested.saturating_add(boots).min(self.boots.count);
         self.store_boots().await
+    }
+
+    /// A number that no other boot has had, as far as what is left of the flash differs from what it was then: two boots of
+    /// one number would accept each other's challenges. It is above every count that can be read anywhere, one from after an
+    /// earlier loss among them: of two that a cut uncovers the greater is believed.
+    async fn begin_anew(&mut self) -> u32 {
+        let mut number = self.logs.fingerprint().await;
+        for copy in Copy::BOTH {
+            if self.logs.highest(copy, Key::BOOTS).await.is_ok()
+                && let Some(boots) = record::decode::<Boots>(self.logs.slot(copy).value())
+            {
+                number = number.max(boots.count.saturating_add(1));
+            }
+        }
+        number
     }
 
     async fn store_boots(&mut self) -> Result<(), StoreError> {

@@ -332,6 +332,22 @@ fn a_lost_boot_counter_is_a_loss_until_the_operator_says_otherwise() {
     }
 }
 
+/// Lost again and again: each count begins above all that can still be read, one from after an earlier loss among them, since a
+/// cut may uncover it, and of two the greater is believed.
+#[test]
+fn a_counter_that_is_lost_again_begins_above_what_can_still_be_read() {
+    let (mut flash, mut last) = (gate_of(16), 1);
+    for _ in 0..8 {
+        let mut store = open::<Flash>(flash);
+        let _ = block_on(store.boot());
+        block_on(store.logs.remove(Key::BOOTS)).unwrap();
+        let Boot::Gate(_, memory) = block_on(store.boot()) else { panic!("no gate") };
+        assert!(memory.boots > last && memory.boots >= 1 << 31, "{} after {last}", memory.boots);
+        block_on(store.count(memory.boots)).unwrap();
+        (flash, last) = (chip(store), memory.boots);
+    }
+}
+
 /// A gate on a flash of so many pages.
 fn gate_of(pages: usize) -> Chip {
     let mut store = open::<Flash>(Chip::with_pages::<Flash>(pages));

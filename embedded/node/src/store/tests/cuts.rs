@@ -52,7 +52,7 @@ fn cut<F: Part>(chip: &Chip, from: &Model, operation: &Operation, power: usize, 
         found.provisioning == model.provisioning && found.boots == model.boots + 1 && found.latched.says(model.latched)
     };
     let stand = |found: &Model, models: &[&Model]| {
-        let each = found.marks.iter().enumerate();
+        let mut each = found.marks.iter().enumerate();
         found.marks.len() == found.provisioning.channels.len()
             && each.all(|(n, mark)| models.iter().any(|model| model.marks[n] == *mark))
     };
@@ -154,9 +154,12 @@ fn cut_anew<F: Part>(chip: &Chip, from: &Model, operation: &Operation, power: us
         }
         torn = self::chip(store);
     }
-    // It works on, and an epoch is the way out.
+    // It works on, and an epoch is the way out, unless it is this boot that can store nothing.
     let mut store = open::<F>(Chip { noise: random.next(), ..torn });
     let Boot::Gate(_, memory) = block_on(store.boot()) else { panic!("{context}: no gate") };
+    if !acknowledged && !memory.storable {
+        return true;
+    }
     block_on(store.count(memory.boots)).unwrap_or_else(|error| panic!("{context}: {error:?}"));
     let restored = to.restored(0, random);
     put(&mut store, 0, restored).unwrap_or_else(|error| panic!("{context}: {error:?}"));
