@@ -122,7 +122,7 @@ fn what_is_wrong_at_a_gate_is_one_sentence() {
         ("200", "3s", &["--key-file", key], 2, "coordinator: the gate refused: bad_channel"),
         // A channel of somebody else's authority, and a lease longer than any window there.
         ("0", "3s", &["--key-file", key], 2, "coordinator: the gate refused: authority"),
-        ("3", "61s", &["--key-file", key], 2, "coordinator: the gate refused: range"),
+        ("3", "10h", &["--key-file", key], 2, "coordinator: the gate refused: range"),
     ] {
         let said = Held::begin(hold_of(lock, ttl, &url, "a", flags, "echo no")).end();
         assert_eq!((said.status, said.out.as_str(), said.err.lines().count()), (status, "", 1), "{said:?}");

@@ -325,11 +325,16 @@ impl<K: Clock> Drive<K> {
     }
 
     fn unanswered(&mut self, now: Instant, request: Request, error: CoordinatorError) {
-        self.shared.holder().lost(now, request, random());
+        let first = self.shared.holder().stamp().is_none();
+        match &error {
+            // An answer, and none that another try would change: nothing more of it is to be waited for.
+            CoordinatorError::Unfit(_) if first => self.shared.holder().refused(now, request, None, random()),
+            _ => self.shared.holder().lost(now, request, random()),
+        }
         self.coordinator.suspect();
         self.report(Report::NoAnswer(error.to_string()));
         match error {
-            CoordinatorError::Unfit(why) if self.shared.holder().stamp().is_none() => self.stop(NotHeld::Unfit(why)),
+            CoordinatorError::Unfit(why) if first => self.stop(NotHeld::Unfit(why)),
             CoordinatorError::Unfit(why) | CoordinatorError::NoAnswer(why) => {
                 self.error = Some(why);
                 self.lose_patience();
