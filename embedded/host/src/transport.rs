@@ -7,7 +7,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_serial::SerialPortBuilderExt;
 
-/// How fast a gate's serial line is, 8N1.
+/// How fast a gate's serial line is, 8N1, unless it is said with the device.
 const BAUD: u32 = 115_200;
 
 /// Bytes both ways.
@@ -20,8 +20,13 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin + ?Sized> Line for T {}
 pub enum Port {
     /// `host:port`, written `tcp://host:port`.
     Tcp(String),
-    /// A serial device: `/dev/ttyACM0`, `COM5`.
-    Serial(String),
+    /// A serial device, written `/dev/ttyACM0` or `COM5`; with a speed other than 115,200 baud `/dev/ttyUSB0@1000000`.
+    Serial {
+        /// What the system calls it.
+        device: String,
+        /// How fast it is.
+        baud: u32,
+    },
 }
 
 /// Why a text is no port.
@@ -33,6 +38,8 @@ pub enum BadPort {
     Scheme,
     /// `tcp://` without a host and a port from 1 to 65535.
     Address,
+    /// A device with a speed that is none.
+    Baud,
 }
 
 impl fmt::Display for BadPort {
@@ -41,6 +48,7 @@ impl fmt::Display for BadPort {
             Self::Empty => "a port is a serial device, or tcp://host:port",
             Self::Scheme => "a port is a serial device, or tcp://host:port; no other scheme is known",
             Self::Address => "after tcp:// comes host:port, the port from 1 to 65535",
+            Self::Baud => "behind a serial device and @ comes its speed in baud: /dev/ttyUSB0@1000000",
         })
     }
 }
@@ -55,7 +63,13 @@ impl FromStr for Port {
             return match text {
                 "" => Err(BadPort::Empty),
                 _ if text.contains("://") => Err(BadPort::Scheme),
-                device => Ok(Self::Serial(device.to_owned())),
+                _ => match text.rsplit_once('@') {
+                    None => Ok(Self::Serial { device: text.to_owned(), baud: BAUD }),
+                    Some((device, baud)) => match baud.parse() {
+                        Ok(baud @ 1..) if !device.is_empty() => Ok(Self::Serial { device: device.to_owned(), baud }),
+                        _ => Err(BadPort::Baud),
+                    },
+                },
             };
         };
         match address.rsplit_once(':') {
@@ -71,7 +85,8 @@ impl fmt::Display for Port {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tcp(address) => write!(f, "tcp://{address}"),
-            Self::Serial(device) => f.write_str(device),
+            Self::Serial { device, baud: BAUD } => f.write_str(device),
+            Self::Serial { device, baud } => write!(f, "{device}@{baud}"),
         }
     }
 }
@@ -85,7 +100,7 @@ impl Port {
                 stream.set_nodelay(true)?; // a frame leaves at once, or the window shrinks while it waits
                 Ok(Box::new(stream))
             }
-            Self::Serial(device) => Ok(Box::new(tokio_serial::new(device, BAUD).open_native_async()?)),
+            Self::Serial { device, baud } => Ok(Box::new(tokio_serial::new(device, *baud).open_native_async()?)),
         }
     }
 }
@@ -96,7 +111,7 @@ mod tests {
 
     #[test]
     fn a_port_is_a_device_or_an_address() {
-        for text in ["/dev/ttyACM0", "COM5", "tcp://127.0.0.1:7033", "tcp://[::1]:7033", "tcp://gate.local:1"] {
+        for text in ["/dev/ttyACM0", "COM5", "/dev/ttyUSB0@1000000", "tcp://127.0.0.1:7033", "tcp://[::1]:7033", "tcp://gate.local:1"] {
             assert_eq!(text.parse::<Port>().map(|port| port.to_string()), Ok(text.to_owned()));
         }
         for (text, why) in [
@@ -109,8 +124,14 @@ mod tests {
             ("tcp://127.0.0.1:0", BadPort::Address),
             ("tcp://127.0.0.1:65536", BadPort::Address),
             ("tcp://127.0.0.1:x", BadPort::Address),
+            ("/dev/ttyUSB0@", BadPort::Baud),
+            ("/dev/ttyUSB0@0", BadPort::Baud),
+            ("/dev/ttyUSB0@fast", BadPort::Baud),
+            ("@9600", BadPort::Baud),
         ] {
             assert_eq!(text.parse::<Port>(), Err(why), "{text}");
         }
+        let usual = Port::Serial { device: "COM5".to_owned(), baud: 115_200 };
+        assert_eq!(("COM5".parse(), "COM5@115200".parse()), (Ok(usual.clone()), Ok(usual)));
     }
 }

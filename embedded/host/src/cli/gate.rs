@@ -31,7 +31,7 @@ const GATE_FLAGS: &str = "Options of every `gate` command";
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLE)]
 pub(crate) struct Args {
-    /// Where the gate's line begins: a serial device (/dev/ttyACM0, COM5) or tcp://host:port
+    /// Where the gate's line begins: a serial device (/dev/ttyACM0, COM5; /dev/ttyUSB0@1000000 for another speed than 115,200 baud) or tcp://host:port
     #[arg(long, global = true, help_heading = GATE_FLAGS, value_name = "PORT")]
     port: Option<Port>,
     /// The file with the key to speak with
