@@ -37,8 +37,7 @@ impl GrantRecord {
 
     /// What it counts as after a boot: a stamp that is held for no time at all was not granted by a grantor, and nobody knows
     /// for how long its holder has it. That is `longest` at the most.
-    #[must_use]
-    pub const fn at_boot(self, longest: Duration) -> Self {
+    const fn at_boot(self, longest: Duration) -> Self {
         let unknown = self.ttl.is_zero() && self.mark.holder.is_some() && !self.mark.released;
         Self { ttl: if unknown { longest } else { self.ttl }, ..self }
     }
@@ -56,7 +55,7 @@ pub struct GrantTerms {
     /// under way to arrive and be refused.
     #[cfg_attr(feature = "serde", serde(rename = "lock_delay_us"))]
     pub lock_delay: Duration,
-    /// The longest TTL that is granted.
+    /// The longest TTL that is granted, and renewed.
     #[cfg_attr(feature = "serde", serde(rename = "longest_ttl_us"))]
     pub longest_ttl: Duration,
     /// How far an operator's epoch may leap above the last one.
@@ -275,12 +274,16 @@ impl Grantor {
     /// from there in any case.
     ///
     /// # Errors
-    /// [`GrantDenied`], [`GrantDenied::Expired`] from the very instant at which it runs out: a lease is not revived.
+    /// [`GrantDenied`], [`GrantDenied::Expired`] from the very instant at which it runs out: a lease is not revived; and
+    /// [`GrantDenied::Ttl`] where the terms have become shorter than it: it runs out.
     pub fn renew(&mut self, now: Instant, stamp: Stamp) -> Result<Granted, GrantDenied> {
         self.ready(now)?;
         let record = self.own(stamp)?;
         if self.ends.is_over(now) {
             return Err(GrantDenied::Expired);
+        }
+        if record.ttl > self.terms.longest_ttl {
+            return Err(GrantDenied::Ttl);
         }
         (self.ends, self.free) = self.terms.span(now, record.ttl).map_err(|_| GrantDenied::Clock)?;
         Ok(Granted { stamp, ttl: record.ttl })

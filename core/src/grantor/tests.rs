@@ -282,6 +282,16 @@ fn at_the_end_of_a_clock_nothing_is_granted() {
 }
 
 #[test]
+fn a_lease_that_is_longer_than_the_terms_have_become_runs_out() {
+    let mut g = fresh();
+    let a = grant(&mut g, at(0), "a", 60);
+    let short = GrantTerms { longest_ttl: secs(10), ..terms(0) };
+    let mut g = Grantor::boot(g.record(), short, at(0)).unwrap();
+    assert_eq!(g.renew(at(1), a), Err(GrantDenied::Ttl));
+    assert_eq!(held(&mut g, at(1), "b"), Duration::from_micros(59_606_061), "it is no shorter for that");
+}
+
+#[test]
 fn terms_and_records_that_cannot_be_are_refused_or_read_on_the_safe_side() {
     let floor = GrantRecord::floor(Epoch(0), 0);
     let frozen = GrantTerms { drift: Drift::from_ppb(crate::PPB), ..terms(0) };

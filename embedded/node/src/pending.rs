@@ -15,7 +15,7 @@ pub enum Step {
     Answer(Frame),
     /// Store [`Pending::entry`], then come back with what was read back.
     Store(Pending),
-    /// Put this onto the line, then restart: the gate is another from now on.
+    /// Put this onto the line, then restart: the gate is another from now on, or its store failed while it became one.
     Restart(Frame),
 }
 

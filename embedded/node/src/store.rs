@@ -85,6 +85,9 @@ pub enum Boot {
     Lost,
 }
 
+/// Where a boot counter begins again that was lost: no board boots so often.
+const FAR: u32 = 1 << 31;
+
 /// What the board is, as far as storing goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -109,6 +112,8 @@ pub struct Store<F> {
     boots: Boots,
     /// Whether the boot counter was lost, and with it the trust in everything that goes up.
     distrusted: bool,
+    /// Whether the copies could be mended at boot, and the counter be read: else nothing is stored.
+    storable: bool,
     /// How many records were mended at boot.
     mended: u8,
 }
@@ -124,6 +129,7 @@ impl<F: NorFlash> Store<F> {
             begun: false,
             boots: Boots { count: 0, rested: 0 },
             distrusted: false,
+            storable: false,
             mended: 0,
         }
     }
@@ -142,6 +148,7 @@ impl<F: NorFlash> Store<F> {
     /// [`Self::boot`] in place: what it says of a gate counts where it says that there is one.
     pub(crate) async fn read(&mut self, provisioning: &mut Provisioning, memory: &mut Memory) -> Life {
         (self.state, self.stage, self.begun, self.mended) = (State::Closed, None, false, 0);
+        self.storable = false;
         memory.storable = self.mend().await;
         memory.mended = self.mended;
         let verdict = self.logs.compare(Key::GATE).await;
@@ -179,8 +186,16 @@ impl<F: NorFlash> Store<F> {
         self.distrusted = boots.is_none();
         memory.boots = match boots {
             Some(boots) => boots,
-            None => self.begin_anew().await,
+            None => match self.begin_anew().await {
+                Some(boots) => boots,
+                None => {
+                    // What cannot even be read is not to be counted in.
+                    memory.storable = false;
+                    FAR
+                }
+            },
         };
+        self.storable = memory.storable;
         if boots.is_none() {
             self.boots.rested = memory.boots;
         }
@@ -216,11 +231,16 @@ impl<F: NorFlash> Store<F> {
     /// [`StoreError`]; then nothing that changes state may be obeyed in this boot.
     pub async fn count(&mut self, boots: u32) -> Result<(), StoreError> {
         let State::Gate(Census { marks, .. }) = self.state else { return Err(StoreError::NoPlace) };
+        if !self.storable {
+            return Err(StoreError::Flash);
+        }
         if self.distrusted {
             // The next boot will have a counter again. That no mark is to be trusted must not end with this one.
             for key in (0..marks).map_while(Key::mark) {
                 let verdict = self.logs.compare(key).await;
-                if let Loaded::Found(mark) = self.logs.said::<Mark>(verdict) {
+                if let Loaded::Found(mark) | Loaded::Unmended(mark) | Loaded::Lost(Some(mark)) =
+                    self.logs.said::<Mark>(verdict)
+                {
                     self.logs.set(&Mark::Lost(mark.record()))?;
                     self.logs.store(key).await?;
                 }
@@ -242,18 +262,19 @@ impl<F: NorFlash> Store<F> {
     }
 
     /// A number that no other boot has had, as far as what is left of the flash differs from what it was then: two boots of
-    /// one number would accept each other's challenges. It is above every count that can be read anywhere, one from after an
-    /// earlier loss among them: of two that a cut uncovers the greater is believed.
-    async fn begin_anew(&mut self) -> u32 {
-        let mut number = self.logs.fingerprint().await;
+    /// one number would accept each other's challenges. It is far above every count that can be read anywhere, one from after
+    /// an earlier loss among them: of two that a cut uncovers the greater is believed, and the last count before the loss is
+    /// one that cannot be read. `None` where the flash cannot be.
+    async fn begin_anew(&mut self) -> Option<u32> {
+        let mut number = self.logs.fingerprint().await?;
         for copy in Copy::BOTH {
             if self.logs.highest(copy, Key::BOOTS).await.is_ok()
                 && let Some(boots) = record::decode::<Boots>(self.logs.slot(copy).value())
             {
-                number = number.max(boots.count.saturating_add(1));
+                number = number.max(boots.count.saturating_add(1 << 16));
             }
         }
-        number
+        Some(number)
     }
 
     async fn store_boots(&mut self) -> Result<(), StoreError> {

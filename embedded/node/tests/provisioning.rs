@@ -112,6 +112,17 @@ fn a_flash_that_fails_makes_no_gate() {
     }
 }
 
+/// What is stored of it already, marks that were raised among it, is read anew before anything else is done.
+#[test]
+fn a_flash_that_fails_at_the_end_of_a_provisioning_is_read_anew() {
+    let (mut blank, whole) = (Blank::new(false), provisioning());
+    for request in whole.requests().take(whole.requests().count() - 1) {
+        assert_eq!((blank.ask(request), blank.restarted), (None, false));
+    }
+    blank.storing = Err(StoreError::Flash);
+    assert_eq!((blank.ask(last(&whole)), blank.restarted), (Some(Reason::Storage), true));
+}
+
 #[test]
 fn a_gate_whose_provisioning_is_lost_obeys_nothing() {
     let mut lost = Blank::new(true);

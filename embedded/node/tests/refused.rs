@@ -207,10 +207,13 @@ fn what_a_later_host_says_is_out_of_range_as_a_whole() {
         let what = format!("{sealed:?} and more");
         is_out_of_range(&mut b, who, &(&sealed, 0_u8), &what);
         is_out_of_range(&mut b, who, &(&sealed, [0xff_u8; 16]), &what);
-        is_out_of_range(&mut b, who, &(&sealed, &sealed), "the same twice in one");
+        // (Twice a gate's whole is more than a frame holds.)
+        if !matches!(sealed.request, Request::Provision { .. }) {
+            is_out_of_range(&mut b, who, &(&sealed, &sealed), "the same twice in one");
+        }
     }
     // Each is counted, and none of their challenges was used up: they are good for what can be read.
-    assert_eq!(b.count(Reason::Range), 2 * (3 * 286 * 2 + 3 * (12 + 8)));
+    assert_eq!(b.count(Reason::Range), 2 * (3 * 286 * 2 + 3 * (12 + 8) - 1));
     assert_eq!(b.ask_with(a, first, drive(0, 33, 60_000, &[0])), None);
     assert_eq!(b.ask_with(operator, other, epoch(0, 1, 0)), None);
 }

@@ -162,6 +162,8 @@ pub enum BadProvisioning {
     MorePower,
     /// A floor above which no token could follow.
     Floor,
+    /// The last epoch, on which none could follow.
+    Epoch,
 }
 
 impl core::fmt::Display for BadProvisioning {
@@ -182,6 +184,7 @@ impl core::fmt::Display for BadProvisioning {
                  is to be so"
             }
             Self::Floor => "floor: no token could follow above 2^63-2",
+            Self::Epoch => "epoch: none could follow on 4294967295",
         })
     }
 }
@@ -344,7 +347,10 @@ impl ChannelConfig {
         if self.token_jump == 0 {
             return Err(BadProvisioning::TokenJump);
         }
-        if self.floor >= Limits::FIRST_TOKEN - 1 { Err(BadProvisioning::Floor) } else { Ok(()) }
+        if self.floor >= Limits::FIRST_TOKEN - 1 {
+            return Err(BadProvisioning::Floor);
+        }
+        if self.epoch == Epoch(u32::MAX) { Err(BadProvisioning::Epoch) } else { Ok(()) }
     }
 }
 
@@ -438,7 +444,7 @@ pub(crate) mod tests {
     #[test]
     fn what_no_gate_could_work_with_is_named() {
         type Spoil = fn(&mut Provisioning);
-        let cases: [(BadProvisioning, Spoil); 16] = [
+        let cases: [(BadProvisioning, Spoil); 17] = [
             (BadProvisioning::Gate, |p| p.gate.gate = GateId::FACTORY),
             (BadProvisioning::Drift, |p| p.gate.drift = Drift::from_ppb(PPB)),
             (BadProvisioning::Raises, |p| p.gate.raises.burst = 0),
@@ -455,6 +461,7 @@ pub(crate) mod tests {
             (BadProvisioning::MorePower, |p| p.outputs[2].safe = 1),
             (BadProvisioning::MorePower, |p| p.outputs[1].powered = false),
             (BadProvisioning::Floor, |p| p.channels[0].floor = (1 << 63) - 1),
+            (BadProvisioning::Epoch, |p| p.channels[0].epoch = Epoch(u32::MAX)),
         ];
         for (wrong, spoil) in cases {
             let mut gate = example();

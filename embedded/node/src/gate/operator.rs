@@ -172,7 +172,12 @@ impl Gate {
             Some(StoreError::Incomplete) => return self.refuse(now, asker, None, Reason::Range.into()),
             Some(_) => {
                 self.log.write(now, None, What::Fault { fault: Fault::Storage });
-                return self.refuse(now, asker, None, Reason::Storage.into());
+                let step = self.refuse(now, asker, None, Reason::Storage.into());
+                return match (change, step) {
+                    // Marks may have been raised in the flash already: what stands there is to be read anew.
+                    (Change::Gate(..), Step::Answer(frame)) => Step::Restart(frame),
+                    (_, step) => step,
+                };
             }
         }
         match change {

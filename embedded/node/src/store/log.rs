@@ -2,14 +2,14 @@
 
 use core::cmp::Ordering;
 use core::ops::Range;
-use crc::{Algorithm, CRC_32_ISCSI, Crc, Digest, NoTable};
+use crc::{Algorithm, CRC_32_ISCSI, Crc, NoTable};
 use embedded_storage_async::nor_flash::NorFlash;
 use sequential_storage::cache::key_pointers::ArrayKeyPointers;
 use sequential_storage::cache::{Cache, Uncached};
 use sequential_storage::map::{MapConfig, MapStorage};
 
-use super::StoreError;
 use super::record::{CHECK, Key, VALUE, is_sound, longest};
+use super::{FAR, StoreError};
 
 /// Bytes of the longest key and value, rounded up to the longest word.
 const BUFFER: usize = (1 + VALUE).next_multiple_of(32);
@@ -367,13 +367,13 @@ impl<F: NorFlash> Logs<F> {
     }
 
     /// A number made of everything that the flash holds, in the upper half of what a boot counter can be.
-    pub(super) async fn fingerprint(&mut self) -> u32 {
+    pub(super) async fn fingerprint(&mut self) -> Option<u32> {
         let whole = 0..self.range(Copy::B).end;
         let digest = self.fold(whole, CHECK.digest(), |mut digest, bytes| {
             digest.update(bytes);
             digest
         });
-        digest.await.map_or(u32::MAX, Digest::<u32, NoTable>::finalize) | (1 << 31)
+        Some(digest.await?.finalize() >> 2 | FAR) // with room above, to count from there
     }
 
     /// Folds `step` over the bytes of `range`; `None` where the flash cannot be read.

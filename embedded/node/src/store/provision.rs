@@ -68,40 +68,33 @@ impl<F: NorFlash> Store<F> {
         if !self.assemble(census, &mut provisioning).await || provisioning.check().is_err() {
             return Err(StoreError::Incomplete);
         }
-        // A lease runs on through a provisioning, as through a restart. (Where tokens come from outside nobody looks at that;
-        // but the mark is the board's, and the next provisioning may make the channel its own authority.)
-        let longest = config.longest_window;
-        for (channel, config) in (0..).zip(&provisioning.channels) {
+        for (channel, wanted) in (0..).zip(&provisioning.channels) {
             let key = Key::mark(channel).ok_or(StoreError::Incomplete)?;
-            let floor = GrantRecord::floor(config.epoch, config.floor);
-            // A board that never was a gate, and is told of a fence, takes another's place: what that has granted may still
-            // run, and so may what held a new channel's outputs when they were another channel's.
+            let floor = GrantRecord::floor(wanted.epoch, wanted.floor);
+            // What a provisioning finds granted runs on: by this gate, by whoever gave the stamps of a channel whose tokens came
+            // from outside, over outputs that were another channel's, or by the gate whose place a board takes. Nobody knows for
+            // how long, but that it is not more than the longest window. Only on a new gate nothing is.
             let new = old.is_none() && floor == GrantRecord::floor(Epoch(0), 0);
-            let unknown = if new { Duration::ZERO } else { longest };
+            let unknown = if new { Duration::ZERO } else { config.longest_window };
             let verdict = self.logs.compare(key).await;
-            let said = self.logs.said::<Mark>(verdict);
-            let mark = match said {
-                Loaded::Never | Loaded::Lost(_) if channel >= had => Some(GrantRecord { ttl: unknown, ..floor }),
+            let mark = match self.logs.said::<Mark>(verdict) {
+                Loaded::Never | Loaded::Lost(_) if channel >= had => GrantRecord { ttl: unknown, ..floor },
                 Loaded::Found(Mark::Stands(mark)) | Loaded::Unmended(Mark::Stands(mark)) => {
-                    // What an earlier attempt has left of a channel that no gate has had was nobody's lease.
-                    let ttl = if channel < had { mark.at_boot(longest).ttl } else { unknown };
-                    let first = GrantRecord { ttl, ..floor };
-                    if Mark::Stands(mark).order(&Mark::Stands(first)) == Some(Ordering::Less) {
-                        Some(first)
-                    } else {
-                        // What a cut has left in one copy may be gone tomorrow.
-                        matches!(said, Loaded::Unmended(_)).then_some(mark)
+                    let stands = mark.mark.order(&floor.mark) != Some(Ordering::Less);
+                    if !stands && channel < had && wanted.epoch.0.saturating_sub(mark.mark.epoch.0) > config.epoch_jump
+                    {
+                        return Err(StoreError::Incomplete);
                     }
+                    GrantRecord { ttl: mark.ttl.max(unknown), mark: if stands { mark.mark } else { floor.mark } }
                 }
                 // What is lost stays lost: where it stood nobody knows, and the operator's epoch is the way out.
                 Loaded::Never | Loaded::Found(Mark::Lost(_)) | Loaded::Unmended(Mark::Lost(_)) | Loaded::Lost(_) => {
-                    None
+                    continue;
                 }
             };
-            if let Some(mark) = mark {
-                self.logs.set(&Mark::Stands(mark))?;
-                self.logs.store(key).await?;
-            }
+            // Also where it is as it was: what a cut has left in one copy may be gone tomorrow.
+            self.logs.set(&Mark::Stands(mark))?;
+            self.logs.store(key).await?;
         }
         Ok(census)
     }

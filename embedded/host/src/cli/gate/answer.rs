@@ -204,7 +204,8 @@ fn advice(reason: Reason, told: &Told) -> String {
             "each output takes one value, within the range that it was provisioned with; `status` shows the outputs"
         }
         (Reason::Range, Told::Provision) => {
-            "the board has not so many channels or outputs, or its firmware does not know what is asked of it"
+            "the board has not so many channels or outputs, or an epoch leaps further than `epoch_jump`, or its firmware does \
+             not know what is asked of it"
         }
         (Reason::Range, Told::Epoch) => "a floor is below 2^63 - 1: no token could follow on it",
         (Reason::Range, _) => "the gate's firmware does not know what is asked of it: is it an older one?",

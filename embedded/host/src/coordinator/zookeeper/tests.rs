@@ -58,7 +58,9 @@ impl Server {
         java.args(["org.apache.zookeeper.server.quorum.QuorumPeerMain", "zoo.cfg"]).current_dir(folder.path());
         let child = java.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let server = Self { child, port, _folder: folder };
-        while !server.serves().await {
+        // Whom it accepts before it serves, it may never answer.
+        let patience = std::time::Duration::from_secs(1);
+        while !tokio::time::timeout(patience, server.serves()).await.unwrap_or(false) {
             sleep(std::time::Duration::from_millis(50)).await;
         }
         server

@@ -143,7 +143,7 @@ fn marks_outlive_a_provisioning_and_only_go_up() {
     let (Boot::Gate(_, memory), flash) = boot::<Flash>(chip(store)) else { panic!() };
     let floor = |token| GrantRecord::floor(Epoch(0), token);
     let held = |mark: GrantRecord| GrantRecord { ttl: Duration::from_secs(60), ..mark };
-    assert_eq!(memory.marks[..], [mark(50), held(floor(60)), held(floor(7))].map(Remembered::Mark));
+    assert_eq!(memory.marks[..], [mark(50), floor(60), floor(7)].map(held).map(Remembered::Mark));
     // The third channel goes and comes back, and its mark was there all along.
     let mut store = open::<Flash>(flash);
     let _ = block_on(store.boot());
@@ -153,26 +153,21 @@ fn marks_outlive_a_provisioning_and_only_go_up() {
     let _ = block_on(store.boot());
     provision(&mut store, &provisioning(3)).unwrap();
     let (Boot::Gate(_, memory), _) = boot::<Flash>(chip(store)) else { panic!() };
-    assert_eq!(trusted(&memory, 2), Some(mark(9)));
+    assert_eq!(trusted(&memory, 2), Some(held(mark(9))));
 }
 
-/// A provisioning that raises a mark outranks the lease that may run under it, and shortens it no more than an operator's
-/// epoch does.
+/// Whatever a provisioning finds runs on for as long as it can: a lease, a stamp from outside or an operator's epoch above one,
+/// whose time nobody here knows, and what held a new channel's outputs when they were another's.
 #[test]
 fn a_provisioning_lengthens_a_lease_and_never_shortens_one() {
-    let (lease, longest) = (Duration::from_secs(50), Duration::from_secs(60));
-    let leased = GrantRecord { ttl: lease, ..mark(5) };
-    let of_an_epoch = GrantRecord { ttl: lease, ..GrantRecord::floor(Epoch(0), 5) };
+    let [lease, longest, longer] = [50, 60, 90].map(Duration::from_secs);
+    let leased = |ttl| GrantRecord { ttl, ..mark(5) };
     let released = GrantRecord { mark: FenceRecord { released: true, ..mark(5).mark }, ttl: Duration::ZERO };
-    // A stamp from outside has no TTL that anybody here knows.
-    for (stood, ttl) in [
-        (leased, lease),
-        (of_an_epoch, lease),
-        (mark(5), longest),
-        (released, Duration::ZERO),
-        (GrantRecord::floor(Epoch(0), 5), Duration::ZERO),
-    ] {
-        for (epoch, floor) in [(Epoch(1), 0), (Epoch(0), 9)] {
+    let epoch = GrantRecord::floor(Epoch(0), 5);
+    for (stood, ttl) in
+        [(leased(lease), longest), (leased(longer), longer), (mark(5), longest), (released, longest), (epoch, longest)]
+    {
+        for (epoch, floor) in [(Epoch(1), 0), (Epoch(0), 9), (Epoch(0), 0)] {
             let mut store = open::<Flash>(gate::<Flash>());
             let _ = block_on(store.boot());
             put(&mut store, 1, stood).unwrap();
@@ -181,20 +176,29 @@ fn a_provisioning_lengthens_a_lease_and_never_shortens_one() {
             (next.channels[1].epoch, next.channels[1].floor) = (epoch, floor);
             provision(&mut store, &next).unwrap();
             let (Boot::Gate(_, memory), _) = boot::<Flash>(chip(store)) else { panic!("no gate") };
-            let raised = GrantRecord { ttl, ..GrantRecord::floor(epoch, floor) };
-            assert_eq!(memory.marks[1], Remembered::Mark(raised), "{stood:?}");
-            // What its outputs were before, and under whose lease, is not known of a channel that is new.
+            let raised = FenceRecord::floor(epoch, floor);
+            let mark = if raised.order(&stood.mark).is_some_and(Ordering::is_gt) { raised } else { stood.mark };
+            assert_eq!(memory.marks[1], Remembered::Mark(GrantRecord { mark, ttl }), "{stood:?}");
             let new = GrantRecord { ttl: longest, ..GrantRecord::floor(Epoch(0), 0) };
             assert_eq!(memory.marks[2], Remembered::Mark(new));
         }
     }
-    // One that raises nothing leaves the lease as it is.
-    let mut store = open::<Flash>(gate::<Flash>());
-    let _ = block_on(store.boot());
-    put(&mut store, 1, leased).unwrap();
-    provision(&mut store, &provisioning(1)).unwrap();
-    let (Boot::Gate(_, memory), _) = boot::<Flash>(chip(store)) else { panic!("no gate") };
-    assert_eq!(memory.marks[1], Remembered::Mark(leased));
+}
+
+/// One whose epoch leaps further than an operator's may changes nothing.
+#[test]
+fn a_provisioning_leaps_no_further_than_an_epoch_may() {
+    for (epoch, done) in [(3, true), (4, false)] {
+        let mut store = open::<Flash>(gate::<Flash>());
+        let _ = block_on(store.boot());
+        let mut next = provisioning(1);
+        next.gate.epoch_jump = 3;
+        next.channels[1].epoch = Epoch(epoch);
+        let said = provision(&mut store, &next);
+        assert_eq!(said, if done { Ok(()) } else { Err(StoreError::Incomplete) });
+        let (Boot::Gate(found, _), _) = boot::<Flash>(chip(store)) else { panic!("no gate") };
+        assert_eq!(found == next, done);
+    }
 }
 
 /// A blank board that is told where a fence stands takes the place of another, whose lease may still run; and what an

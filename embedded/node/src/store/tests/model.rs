@@ -45,16 +45,14 @@ impl Model {
                 next.provisioning = (**provisioning).clone();
                 let longest = provisioning.gate.longest_window;
                 for (n, channel) in provisioning.channels.iter().enumerate() {
-                    let first =
-                        |ttl| Remembered::Mark(GrantRecord { ttl, ..GrantRecord::floor(channel.epoch, channel.floor) });
+                    let floor = FenceRecord::floor(channel.epoch, channel.floor);
                     match self.marks.get(n) {
-                        None => next.marks.push(first(longest)),
-                        Some(Remembered::Mark(mark))
-                            if seen(&first(longest)).order(&mark.mark).is_some_and(Ordering::is_gt) =>
-                        {
-                            next.marks[n] = first(mark.at_boot(longest).ttl);
+                        None => next.marks.push(Remembered::Mark(GrantRecord { mark: floor, ttl: longest })),
+                        Some(Remembered::Mark(GrantRecord { mark, ttl })) => {
+                            let mark = if floor.order(mark).is_some_and(Ordering::is_gt) { floor } else { *mark };
+                            next.marks[n] = Remembered::Mark(GrantRecord { mark, ttl: longest.max(*ttl) });
                         }
-                        Some(_) => {}
+                        Some(Remembered::Lost(_)) => {}
                     }
                 }
             }
