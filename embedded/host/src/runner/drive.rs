@@ -57,6 +57,8 @@ pub(super) struct Drive<K> {
     /// Whether the work has ended: what comes then is no cancellation of it.
     finished: bool,
     released: bool,
+    /// The lease that the holder has had given back last.
+    given_back: Option<Stamp>,
 }
 
 impl<K: Clock> Drive<K> {
@@ -86,6 +88,7 @@ impl<K: Clock> Drive<K> {
             cancelled: None,
             finished: false,
             released: false,
+            given_back: None,
         }
     }
 
@@ -313,6 +316,11 @@ impl<K: Clock> Drive<K> {
                     self.raising = now.checked_add(self.schedule.ttl()).max(patience);
                     self.report(Report::Granted(stamp, deadline));
                     self.watch(Some(stamp));
+                } else {
+                    self.poll(); // it may want it given back
+                    if self.given_back != Some(stamp) {
+                        self.give_back(stamp);
+                    }
                 }
                 if epoch < grant.epoch {
                     self.stop(NotHeld::Epoch { given: epoch, kept: grant.epoch });
