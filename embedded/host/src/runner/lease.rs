@@ -125,7 +125,7 @@ impl<K: Clock> Lease<K> {
 
     /// The work gets on. Say it from where the work is done, never from a timer of its own.
     pub fn progress(&self) {
-        self.shared.at(|holder, now| holder.progress(now));
+        self.shared.at(Holder::progress);
         self.shared.told.notify_one();
     }
 
