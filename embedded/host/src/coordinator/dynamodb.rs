@@ -151,7 +151,8 @@ impl Dynamodb {
         let began = clock::start();
         let found = self.look().await?;
         if let Some(item) = found.as_ref().filter(|item| item.held) {
-            if asking.may_undo(&item.asked, item.token) {
+            // A take by an older fencegate leaves somebody's mark there.
+            if item.holder == self.holder.to_string() && asking.may_undo(&item.asked, item.token) {
                 // The answer to an earlier acquire was lost, and nobody knows since when its lease runs.
                 self.give_back(item.token, &item.holder).await?;
                 let why = "an earlier acquire had been granted unheard; it was undone";
