@@ -12,22 +12,33 @@ use std::process::Command;
 /// A write as its holder makes it.
 #[derive(Clone, Copy, Debug)]
 struct Write {
-    epoch: u64,
+    epoch: &'static str,
     token: &'static str,
     holder: &'static str,
     /// Of no meaning under `greater`.
-    seq: u64,
+    seq: &'static str,
     value: &'static str,
 }
 
 impl Write {
-    /// Whether its token is one: a whole number from 1 to 2^64 - 1, written as such.
-    fn has_token(&self) -> bool {
-        self.token.parse::<u64>().is_ok_and(|token| token > 0 && token.to_string() == self.token)
+    /// Whether its numbers are such: whole, in range, and written as such.
+    fn has_numbers(&self) -> bool {
+        let is_number = |text: &str, least, most| {
+            text.parse::<u64>().is_ok_and(|n| (least..=most).contains(&n) && n.to_string() == text)
+        };
+        is_number(self.epoch, 0, u32::MAX.into())
+            && is_number(self.token, 1, u64::MAX)
+            && is_number(self.seq, 1, u64::MAX)
     }
 }
 
-const fn write(epoch: u64, token: &'static str, holder: &'static str, seq: u64, value: &'static str) -> Write {
+const fn write(
+    epoch: &'static str,
+    token: &'static str,
+    holder: &'static str,
+    seq: &'static str,
+    value: &'static str,
+) -> Write {
     Write { epoch, token, holder, seq, value }
 }
 
@@ -48,50 +59,60 @@ fn printed(system: &str, policy: &str, folder: &Path) -> PathBuf {
 
 /// Many writes under one lease: counted, in order, each once.
 fn at_least(store: &impl Guarded) {
-    let a = |seq, value| write(0, "33", "press-a", seq, value);
-    let b = |seq, value| write(0, "34", "press-b", seq, value);
-    assert!(store.takes("press-7", a(1, "up")), "the first raise");
-    assert!(store.takes("press-7", a(2, "down")), "the same holder again");
-    assert!(!store.takes("press-7", a(2, "twice")), "repeated by the network");
-    assert!(!store.takes("press-7", a(1, "late")), "and late");
-    assert!(!store.takes("press-7", write(0, "33", "press-b", 9, "not mine")), "the stamp in another's hands");
+    let a = |seq, value| write("0", "33", "press-a", seq, value);
+    let b = |seq, value| write("0", "34", "press-b", seq, value);
+    assert!(store.takes("press-7", a("1", "up")), "the first raise");
+    assert!(store.takes("press-7", a("2", "down")), "the same holder again");
+    assert!(!store.takes("press-7", a("2", "twice")), "repeated by the network");
+    assert!(!store.takes("press-7", a("1", "late")), "and late");
+    assert!(!store.takes("press-7", write("0", "33", "press-b", "9", "not mine")), "the stamp in another's hands");
     assert!(
-        !store.takes("press-7", write(0, "33", "PRESS-A", 9, "not mine")),
+        !store.takes("press-7", write("0", "33", "PRESS-A", "9", "not mine")),
         "nor is a holder spelt otherwise the same"
     );
     assert_eq!(store.value("press-7"), "down");
-    assert!(store.takes("press-7", b(1, "up")), "raised; the count begins anew");
-    assert!(!store.takes("press-7", a(3, "stale")), "the zombie");
-    assert!(!store.takes("press-7", write(0, "9", "press-c", 1, "stale")), "9 is not above 34, whatever text says");
+    assert!(store.takes("press-7", b("1", "up")), "raised; the count begins anew");
+    assert!(!store.takes("press-7", a("3", "stale")), "the zombie");
+    assert!(!store.takes("press-7", write("0", "9", "press-c", "1", "stale")), "9 is not above 34, whatever text says");
     assert_eq!(store.value("press-7"), "up");
-    assert!(store.takes("press-7", write(1, "2", "press-a", 1, "restored")), "the operator's epoch comes first");
-    assert!(!store.takes("press-7", b(2, "stale")));
-    assert!(!store.takes("press-7", write(1, "0", "press-a", 1, "zero")), "zero is no token");
+    assert!(store.takes("press-7", write("1", "2", "press-a", "1", "restored")), "the operator's epoch comes first");
+    assert!(!store.takes("press-7", b("2", "stale")));
+    assert!(!store.takes("press-7", write("1", "0", "press-a", "1", "zero")), "zero is no token");
     assert_eq!(store.value("press-7"), "restored");
     // 2^53 and its successor are one double; 2^63 - 1 is the highest that every store has.
-    assert!(store.takes("press-7", write(1, "9007199254740992", "press-a", 1, "even")));
-    assert!(store.takes("press-7", write(1, "9007199254740993", "press-b", 1, "odd")));
-    assert!(!store.takes("press-7", write(1, "9007199254740992", "press-a", 2, "stale")));
-    assert!(store.takes("press-7", write(1, "9223372036854775807", "press-a", 1, "highest")));
+    assert!(store.takes("press-7", write("1", "9007199254740992", "press-a", "1", "even")));
+    assert!(store.takes("press-7", write("1", "9007199254740993", "press-b", "1", "odd")));
+    assert!(!store.takes("press-7", write("1", "9007199254740992", "press-a", "2", "stale")));
+    assert!(store.takes("press-7", write("1", "9223372036854775807", "press-a", "1", "highest")));
     assert_eq!(store.value("press-7"), "highest");
     // At a new epoch any token is the highest. What is none would stay there, above all that are.
     for token in ["abc", "00", "0", "0.5", "-1", "100000000000000000000", "18446744073709551616"] {
-        assert!(!store.takes("press-7", write(2, token, "press-a", 1, "no token")), "{token} is no token");
+        assert!(!store.takes("press-7", write("2", token, "press-a", "1", "no token")), "{token} is no token");
         assert_eq!(store.value("press-7"), "highest", "{token}");
     }
-    assert!(store.takes("press-8", write(0, "1", "press-a", 1, "other")), "another resource has another fence");
+    // An epoch that is none would do the same, or be cut to one that is, and so take the fence back.
+    for epoch in ["1.4", "2.5", "-1", "4294967296", "18446744073709551616"] {
+        assert!(!store.takes("press-7", write(epoch, "1", "press-a", "1", "no epoch")), "{epoch} is no epoch");
+        assert_eq!(store.value("press-7"), "highest", "{epoch}");
+    }
+    for seq in ["1.4", "1.5", "18446744073709551616"] {
+        let write = write("1", "9223372036854775807", "press-a", seq, "no count");
+        assert!(!store.takes("press-7", write), "{seq} is no count");
+        assert_eq!(store.value("press-7"), "highest", "{seq}");
+    }
+    assert!(store.takes("press-8", write("0", "1", "press-a", "1", "other")), "another resource has another fence");
 }
 
 /// Whether the highest token that there is fits; a store where it does not keeps it out.
 fn highest(store: &impl Guarded, fits: bool) {
-    assert_eq!(store.takes("press-7", write(2, "18446744073709551615", "press-b", 1, "end")), fits);
-    assert!(!store.takes("press-7", write(2, "18446744073709551614", "press-b", 2, "below the end")));
+    assert_eq!(store.takes("press-7", write("2", "18446744073709551615", "press-b", "1", "end")), fits);
+    assert!(!store.takes("press-7", write("2", "18446744073709551614", "press-b", "2", "below the end")));
     assert_eq!(store.value("press-7"), if fits { "end" } else { "highest" });
 }
 
 /// The ticket table: ticket 402 is worked off once, by whoever holds it last, and each token writes once.
 fn greater(store: &impl Guarded) {
-    let worker = |token, holder, value| write(0, token, holder, 1, value);
+    let worker = |token, holder, value| write("0", token, holder, "1", value);
     assert!(store.takes("402", worker("10481", "worker-a", "begun")));
     assert!(store.takes("402", worker("10482", "worker-b", "refunded")));
     assert!(!store.takes("402", worker("10482", "worker-b", "refunded twice")), "a token writes once");
@@ -100,7 +121,7 @@ fn greater(store: &impl Guarded) {
     assert!(!store.takes("402", worker("9999", "worker-d", "stale")));
     assert_eq!(store.value("402"), "refunded");
     assert!(store.takes("403", worker("10482", "worker-b", "refunded")), "each ticket has its own fence");
-    assert!(store.takes("402", write(1, "1", "worker-a", 1, "after the restore")));
+    assert!(store.takes("402", write("1", "1", "worker-a", "1", "after the restore")));
     assert_eq!(store.value("402"), "after the restore");
 }
 
@@ -110,10 +131,10 @@ impl Guarded for Postgres<'_> {
     fn takes(&self, resource: &str, w: Write) -> bool {
         let set = |name: &str, value: &str| ["-v".to_owned(), format!("{name}={value}")];
         let mut psql = self.0.psql(&[]);
-        psql.args(set("resource", resource)).args(set("epoch", &w.epoch.to_string())).args(set("token", w.token));
-        psql.args(set("holder", w.holder)).args(set("seq", &w.seq.to_string())).args(set("value", w.value));
+        psql.args(set("resource", resource)).args(set("epoch", w.epoch)).args(set("token", w.token));
+        psql.args(set("holder", w.holder)).args(set("seq", w.seq)).args(set("value", w.value));
         let said = Said::by(psql.arg("-f").arg(&self.1));
-        if said.status != 0 && !w.has_token() {
+        if said.status != 0 && !w.has_numbers() {
             return false;
         }
         assert_eq!(said.status, 0, "{said:?}");
@@ -149,7 +170,7 @@ impl Guarded for Mysql<'_> {
             self.1.display()
         );
         let said = Said::by(&mut self.0.mariadb_client(&["test", "-e", &set]));
-        if said.status != 0 && !w.has_token() {
+        if said.status != 0 && !w.has_numbers() {
             return false;
         }
         assert!(said.status == 0 && ["0\n", "1\n"].contains(&said.out.as_str()), "{said:?}");
@@ -234,13 +255,13 @@ impl Guarded for Redis<'_> {
     fn takes(&self, resource: &str, w: Write) -> bool {
         let mut cli = self.cli();
         cli.arg("--eval").arg(&self.1).args([format!("fence:{{{resource}}}"), format!("value:{{{resource}}}")]);
-        cli.args([",", &w.epoch.to_string(), w.token, w.holder]);
+        cli.args([",", w.epoch, w.token, w.holder]);
         if self.2 {
-            cli.arg(w.seq.to_string());
+            cli.arg(w.seq);
         }
         let said = Said::by(cli.arg(w.value));
         let first = said.out.lines().next().unwrap_or_default();
-        assert!(["0", "1"].contains(&first) || said.out.contains("not a whole number") && !w.has_token(), "{said:?}");
+        assert!(["0", "1"].contains(&first) || said.out.contains("not a whole number") && !w.has_numbers(), "{said:?}");
         first == "1"
     }
 
@@ -266,14 +287,14 @@ impl Guarded for Etcd<'_> {
         let mut shell = Command::new("sh");
         shell.arg(&self.1).env("ETCDCTL_API", "3");
         shell.env("ETCDCTL_ENDPOINTS", format!("http://127.0.0.1:{}", self.0.port));
-        shell.env("RESOURCE", resource).env("EPOCH", w.epoch.to_string()).env("TOKEN", w.token);
-        shell.env("HOLDER", w.holder).env("SEQ", w.seq.to_string()).env("VALUE", w.value.replace(' ', "-"));
+        shell.env("RESOURCE", resource).env("EPOCH", w.epoch).env("TOKEN", w.token);
+        shell.env("HOLDER", w.holder).env("SEQ", w.seq).env("VALUE", w.value.replace(' ', "-"));
         let said = Said::by(&mut shell);
         match said.status {
             0 => true,
             1 => false,
             _ => {
-                assert_eq!((said.status, w.has_token()), (2, false), "{said:?}");
+                assert_eq!((said.status, w.has_numbers()), (2, false), "{said:?}");
                 false
             }
         }

@@ -36,6 +36,19 @@ fn redis_hands_out_one_lease_at_a_time_for_what_that_is_worth() {
     assert!(first.err.contains("the coordinator refused to renew"), "{first:?}");
 }
 
+/// The operator's slip: the lock was granted under it, and is given back with the error.
+#[test]
+fn an_epoch_that_is_none_leaves_no_key_held() {
+    let server = Server::redis();
+    for epoch in ["4294967296", "-1", "three"] {
+        assert_eq!(said(&server, &["SET", "{press-7}:epoch", epoch]), "OK");
+        let wrong = Held::begin(hold(&url(&server), "a", &[], "echo no")).end();
+        assert_eq!((wrong.status, wrong.out.as_str()), (2, ""), "{epoch}: {wrong:?}");
+        assert!(wrong.err.contains("epoch: not a number of 32 bits"), "{epoch}: {wrong:?}");
+        assert_eq!(said(&server, &["EXISTS", "press-7"]), "0", "{epoch}");
+    }
+}
+
 /// As everybody knows: a primary answers before its replica has heard of it, and is lost.
 #[test]
 fn a_primary_that_is_lost_before_replication_makes_two_holders_with_one_token() {

@@ -56,6 +56,18 @@ fn a_majority_hands_out_one_lease_at_a_time() {
     assert_eq!(said(&servers[2], &["EXISTS", "press-7"]), "0", "the one that granted it has it no more");
 }
 
+#[test]
+fn an_epoch_that_is_none_leaves_nothing_held_at_any_server() {
+    let (servers, url) = three();
+    assert_eq!(said(&servers[0], &["SET", "{press-7}:epoch", "4294967296"]), "OK");
+    let wrong = Held::begin(hold(&url, "a", &[], "echo no")).end();
+    assert_eq!((wrong.status, wrong.out.as_str()), (2, ""), "{wrong:?}");
+    assert!(wrong.err.contains("epoch: not a number of 32 bits"), "{wrong:?}");
+    for server in &servers {
+        assert_eq!(said(server, &["EXISTS", "press-7"]), "0");
+    }
+}
+
 /// What the formula allows for drift, 1 % and 2 ms, is in what the doctor sizes.
 #[test]
 fn the_doctor_sizes_with_the_drift_of_the_formula() {

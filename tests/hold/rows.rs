@@ -21,3 +21,18 @@ fn a_row_without_an_end_is_held_until_it_has_one() {
     ends("'-infinity'");
     assert_eq!(run().out, "yes\n");
 }
+
+/// The operator's slip: the lock was granted under it, and is given back with the error.
+#[test]
+fn an_epoch_that_is_none_leaves_no_row_held() {
+    let server = Server::postgres();
+    let run = || Held::begin(hold(&postgres_url(&server), "a", &[], "echo yes")).end();
+    assert_eq!(run().out, "yes\n");
+    let set = "UPDATE fencegate_lease SET epoch = 4294967296 WHERE lock = 'press-7'";
+    assert_eq!(Said::by(&mut server.psql(&["-c", set])).out, "UPDATE 1\n");
+    let wrong = run();
+    assert_eq!((wrong.status, wrong.out.as_str()), (2, ""), "{wrong:?}");
+    assert!(wrong.err.contains("epoch: not a number of 32 bits"), "{wrong:?}");
+    let said = Said::by(&mut server.psql(&["-c", "SELECT count(*) FROM fencegate_lease WHERE ends > now()"]));
+    assert_eq!(said.out, "0\n", "{said:?}");
+}

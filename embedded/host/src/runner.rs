@@ -10,7 +10,8 @@
 //! - [`Lease::cancelled`] trips as core says ([`Cause`]), and on the caller's own token, which SIGTERM may trip
 //!   ([`stop_on_sigterm`]). It asks. What must not outlive the window needs a check of its own ([`Lease::may_act`]) or
 //!   somebody who kills it.
-//! - The fences are raised within a TTL of the grant, or the lease is given back.
+//! - The fences are raised within a TTL of the grant, or for as long as the caller would wait, if that is longer; else the
+//!   lease is given back.
 //! - The release comes after the work has ended, compares the stamp, and is tried until it is answered or the TTL is over.
 //!   Renewals that are still under way are dropped before it.
 //! - Dropping the future of `hold` drops the work and leaves the lease to lapse; so does a window that ends under work that

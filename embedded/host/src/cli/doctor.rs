@@ -25,7 +25,7 @@ tokens stays behind under it: two nodes in ZooKeeper, a row in PostgreSQL, an it
 etcd. A gate that is named with --gate is only asked for its channel 0; one that is the coordinator grants its channel's lease, \
 and that channel's token goes up: do that while nobody works there.
 
-Exit status: 0 there is a TTL, 1 no TTL is long enough, 2 the input is wrong, 3 no answer.";
+Exit status: 0 there is a TTL, 1 no TTL is long enough, 2 the input is wrong, 3 no answer, or another holds the lock.";
 
 /// The arguments of `doctor`.
 #[derive(Debug, clap::Args)]

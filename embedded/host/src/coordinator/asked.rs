@@ -13,6 +13,9 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 /// Its own are told by a random number that lies beside the holder, and never by the holder's name: a process that was
 /// killed and started again may well have the same name and instance, and what the first one was granted is no trace but
 /// a lease under which its command may still run.
+///
+/// The two numbers are read and written in one order that all threads agree on: an acquire that is seen to have ended is one
+/// whose token is seen, too.
 #[derive(Debug, Default)]
 pub(super) struct Asked {
     nonce: OnceLock<u64>,
@@ -30,7 +33,7 @@ pub(super) struct Asking<'a> {
 impl Asked {
     pub(super) fn begin(&self) -> Result<Asking<'_>, CoordinatorError> {
         let mark = self.mark()?;
-        self.under_way.fetch_add(1, Ordering::Relaxed);
+        self.under_way.fetch_add(1, Ordering::SeqCst);
         Ok(Asking { asked: self, mark })
     }
 
@@ -55,19 +58,20 @@ impl Asking<'_> {
     /// Whether a lock with this mark and this token is one that nobody will ever hear of.
     pub(super) fn may_undo(&self, mark: &str, token: u64) -> bool {
         mark == self.mark
-            && self.asked.under_way.load(Ordering::Relaxed) == 1
-            && self.asked.granted.load(Ordering::Relaxed) != token
+            // In this order: whoever else was under way has stored its token by then.
+            && self.asked.under_way.load(Ordering::SeqCst) == 1
+            && self.asked.granted.load(Ordering::SeqCst) != token
     }
 
     /// Hands out a token.
     pub(super) fn grant(&self, token: Token) {
-        self.asked.granted.store(token.get(), Ordering::Relaxed);
+        self.asked.granted.store(token.get(), Ordering::SeqCst);
     }
 }
 
 impl Drop for Asking<'_> {
     fn drop(&mut self) {
-        self.asked.under_way.fetch_sub(1, Ordering::Relaxed);
+        self.asked.under_way.fetch_sub(1, Ordering::SeqCst);
     }
 }
 

@@ -55,12 +55,19 @@ pub struct Dynamodb {
 /// An item as it was read.
 struct Item {
     token: u64,
-    epoch: Epoch,
+    /// `None`: what lies there is none.
+    epoch: Option<Epoch>,
     holder: String,
     asked: String,
     held: bool,
     ttl: Duration,
     version: String,
+}
+
+impl Item {
+    fn epoch(&self) -> Result<Epoch, CoordinatorError> {
+        self.epoch.ok_or_else(|| unfit("epoch: the item's `epoch` has to be a number of 32 bits".to_owned()))
+    }
 }
 
 impl std::fmt::Debug for Dynamodb {
@@ -150,8 +157,10 @@ impl Dynamodb {
         let asking = self.asked.begin()?;
         let began = clock::start();
         let found = self.look().await?;
+        found.as_ref().map(Item::epoch).transpose()?;
         if let Some(item) = found.as_ref().filter(|item| item.held) {
-            if asking.may_undo(&item.asked, item.token) {
+            // A take by an older fencegate leaves somebody's mark there.
+            if item.holder == self.holder.to_string() && asking.may_undo(&item.asked, item.token) {
                 // The answer to an earlier acquire was lost, and nobody knows since when its lease runs.
                 self.give_back(item.token, &item.holder).await?;
                 let why = "an earlier acquire had been granted unheard; it was undone";
@@ -182,8 +191,16 @@ impl Dynamodb {
             return Ok(Acquired::Held { wait: None, by: None }); // somebody was faster
         };
         let token = Token::new(item.token).ok_or_else(|| unfit("DynamoDB: the count gave no token".to_owned()))?;
+        let epoch = match item.epoch() {
+            Ok(epoch) => epoch,
+            Err(why) => {
+                // The epoch was written since the look, or before there was a lock. Nobody would hold it.
+                let _ = self.give_back(item.token, &item.holder).await;
+                return Err(why);
+            }
+        };
         asking.grant(token);
-        Ok(Acquired::Granted(Grant { token, epoch: item.epoch, ttl: Some(ttl) }))
+        Ok(Acquired::Granted(Grant { token, epoch, ttl: Some(ttl) }))
     }
 
     async fn keep(&self, stamp: Stamp, ttl: Duration) -> Result<Renewed, CoordinatorError> {
@@ -301,7 +318,7 @@ fn read(item: &HashMap<String, AttributeValue>) -> Result<Item, CoordinatorError
     };
     Ok(Item {
         token: count("token")?,
-        epoch: epoch.ok_or_else(|| unfit("epoch: the item's `epoch` has to be a number of 32 bits".to_owned()))?,
+        epoch,
         holder: text("holder")?,
         asked: text("asked").unwrap_or_default(), // one that is older than marks has none
         held: item.get("held").and_then(|value| value.as_bool().ok()).copied().ok_or_else(|| wrong("held"))?,

@@ -32,7 +32,7 @@ const ALIVE: (std::time::Duration, std::time::Duration) =
 pub struct Etcd {
     endpoints: Vec<Endpoint>,
     options: ConnectOptions,
-    /// The one that answered last, as a number that only grows.
+    /// Whose turn it is, as a number that only grows.
     preferred: AtomicUsize,
     name: String,
     holder: HolderId,

@@ -151,10 +151,14 @@ impl Postgres {
         let (client, holder, mark) = (self.client(ttl).await?, self.holder.to_string(), asking.mark().to_owned());
         if let Some(row) = client.query_opt(ACQUIRE, &[&self.name, &holder, &us, &mark]).await.map_err(unanswered)? {
             let (token, epoch): (i64, i64) = (cell(&row, 0)?, cell(&row, 1)?);
-            let token = u64::try_from(token).ok().and_then(Token::new);
-            let token = token.ok_or_else(|| CoordinatorError::Unfit("the sequence gave no token".to_owned()))?;
-            let epoch = u32::try_from(epoch).map(Epoch);
-            let epoch = epoch.map_err(|_| CoordinatorError::Unfit("epoch: not a number of 32 bits".to_owned()))?;
+            let (token, epoch) = match usable(token, epoch) {
+                Ok(usable) => usable,
+                Err(why) => {
+                    // Else it would be held by nobody for a TTL.
+                    let _ = client.execute(RELEASE, &[&self.name, &holder, &token]).await;
+                    return Err(why);
+                }
+            };
             asking.grant(token);
             return Ok(Acquired::Granted(Grant { token, epoch, ttl: Some(ttl) }));
         }
@@ -214,6 +218,15 @@ impl Coordinator for Postgres {
 fn share(ttl: Duration, hosts: usize) -> Duration {
     let hosts = u64::try_from(hosts).unwrap_or(u64::MAX).clamp(1, 1_000);
     Duration::from_micros((ttl.as_micros() / 8 / hosts).max(1_000))
+}
+
+/// What was granted, where a stamp can be made of it.
+fn usable(token: i64, epoch: i64) -> Result<(Token, Epoch), CoordinatorError> {
+    let token = u64::try_from(token).ok().and_then(Token::new);
+    let token = token.ok_or_else(|| CoordinatorError::Unfit("the sequence gave no token".to_owned()))?;
+    let epoch = u32::try_from(epoch).map(Epoch);
+    let epoch = epoch.map_err(|_| CoordinatorError::Unfit("epoch: not a number of 32 bits".to_owned()))?;
+    Ok((token, epoch))
 }
 
 /// A cell of a row of ours; somebody else's table of that name may have others.

@@ -22,7 +22,7 @@ local left = redis.call('PTTL', KEYS[1])
 if left ~= -2 then return {0, left, 0, redis.call('GET', KEYS[1])} end
 local token = redis.call('INCR', KEYS[2])
 redis.call('SET', KEYS[1], ARGV[1] .. ':' .. token .. ':' .. ARGV[3], 'NX', 'PX', ARGV[2])
-return {1, token, tonumber(redis.call('GET', KEYS[3]) or '0'), ''}";
+return {1, token, tonumber(redis.call('GET', KEYS[3]) or '0') or -1, ''}";
 
 const RENEW: &str = "
 if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
@@ -63,7 +63,6 @@ impl Redis {
         call.key(&self.keys[0]).key(&self.keys[1]).key(&self.keys[2]);
         call.arg(self.holder.to_string()).arg(milliseconds(ttl)?).arg(asking.mark());
         let (granted, n, epoch, value): (u8, i64, i64, String) = self.link.invoke(&call).await?;
-        let n = u64::try_from(n).ok();
         if granted != 1 {
             let (by, token, mark) = read(&value);
             // Ours by an acquire whose answer was lost: nobody knows since when it runs.
@@ -72,12 +71,18 @@ impl Redis {
                 let why = "an earlier acquire had been granted unheard; it was undone";
                 return Err(CoordinatorError::NoAnswer(why.to_owned()));
             }
-            let wait = n.and_then(|ms| ms.checked_mul(1_000)).map(Duration::from_micros);
+            let wait = u64::try_from(n).ok().and_then(|ms| ms.checked_mul(1_000)).map(Duration::from_micros);
             return Ok(Acquired::Held { wait, by });
         }
-        let token = n.and_then(Token::new);
-        let token = token.ok_or_else(|| CoordinatorError::Unfit("Redis: the count gave no token".to_owned()))?;
-        let epoch = in_range(epoch)?;
+        let (token, epoch) = match usable(n, epoch) {
+            Ok(usable) => usable,
+            Err(why) => {
+                // Else it would be held by nobody for a TTL.
+                let value = format!("{}:{n}:{}", self.holder, asking.mark());
+                let _ = self.compare(RELEASE, &value, None).await;
+                return Err(why);
+            }
+        };
         asking.grant(token);
         Ok(Acquired::Granted(Grant { token, epoch, ttl: Some(ttl) }))
     }
@@ -129,6 +134,13 @@ fn read(value: &str) -> (Option<HolderId>, Option<Token>, &str) {
     let (held, mark) = value.rsplit_once(':').unwrap_or((value, ""));
     let (holder, token) = held.rsplit_once(':').unwrap_or((held, ""));
     (HolderId::new(holder).ok(), token.parse().ok().and_then(Token::new), mark)
+}
+
+/// What was granted, where a stamp can be made of it.
+fn usable(token: i64, epoch: i64) -> Result<(Token, Epoch), CoordinatorError> {
+    let token = u64::try_from(token).ok().and_then(Token::new);
+    let token = token.ok_or_else(|| CoordinatorError::Unfit("Redis: the count gave no token".to_owned()))?;
+    Ok((token, in_range(epoch)?))
 }
 
 fn in_range(epoch: i64) -> Result<Epoch, CoordinatorError> {

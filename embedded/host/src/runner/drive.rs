@@ -6,7 +6,7 @@ use super::lease::Shared;
 use super::{Clock, Held, Lease, NotHeld, Report, Runner};
 use crate::coordinator::{Acquired, Coordinator, CoordinatorError, Renewed, Resource};
 use calls::overdue;
-use fencegate::{Cause, Duration, Epoch, Instant, Output, Request, Schedule, Stamp};
+use fencegate::{Cause, Duration, Epoch, Holder, Instant, Output, Request, Schedule, Stamp};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
@@ -57,6 +57,8 @@ pub(super) struct Drive<K> {
     /// Whether the work has ended: what comes then is no cancellation of it.
     finished: bool,
     released: bool,
+    /// The lease that the holder has had given back last.
+    given_back: Option<Stamp>,
 }
 
 impl<K: Clock> Drive<K> {
@@ -86,6 +88,7 @@ impl<K: Clock> Drive<K> {
             cancelled: None,
             finished: false,
             released: false,
+            given_back: None,
         }
     }
 
@@ -123,10 +126,10 @@ impl<K: Clock> Drive<K> {
                     (running, output) = (None, Some(ended));
                     self.poll(); // a lease that is over by now was over before the work was seen to end
                     self.finished = true;
-                    let now = self.shared.clock.now();
-                    let mut holder = self.shared.holder();
-                    holder.stopped(now);
-                    holder.stop(now);
+                    self.shared.at(|holder, now| {
+                        holder.stopped(now);
+                        holder.stop(now);
+                    });
                 }
                 () = self.shared.told.notified() => {}
                 () = sleep(&self.shared.clock, wake) => self.lose_patience(),
@@ -139,7 +142,7 @@ impl<K: Clock> Drive<K> {
     /// Does what the holder wants done; when it wants to be asked again.
     fn poll(&mut self) -> Option<Instant> {
         loop {
-            let output = self.shared.holder().poll(self.shared.clock.now());
+            let output = self.shared.at(Holder::poll);
             match output {
                 Output::SendAcquire(request) => self.acquire(request),
                 Output::Raise(stamp) => self.raise(stamp),
@@ -161,7 +164,7 @@ impl<K: Clock> Drive<K> {
         if self.given_up.is_some() {
             return None;
         }
-        let permit = self.shared.holder().may_act(self.shared.clock.now(), self.work).ok()?;
+        let permit = self.shared.at(|holder, now| holder.may_act(now, self.work)).ok()?;
         let stamp = permit.stamp();
         self.under = Some(stamp);
         self.shared.began_under(permit);
@@ -182,7 +185,7 @@ impl<K: Clock> Drive<K> {
         if self.under.is_none() && self.given_up.is_none() {
             self.given_up = Some(why);
         }
-        self.shared.holder().stop(self.shared.clock.now());
+        self.shared.at(Holder::stop);
     }
 
     fn cancel(&mut self, cause: Cause) {
@@ -241,24 +244,25 @@ impl<K: Clock> Drive<K> {
     }
 
     fn take(&mut self, event: Event) {
-        let now = self.shared.clock.now();
-        let before = self.shared.holder().deadline();
         match event {
-            Event::Acquired(request, Ok(answer)) => self.acquired(now, request, answer),
+            Event::Acquired(request, Ok(answer)) => self.acquired(request, answer),
             Event::Renewed(request, Ok(Renewed::Renewed { ttl })) => {
-                self.shared.holder().renewed(now, request, ttl);
-                let after = self.shared.holder().deadline();
-                if let Some(deadline) = after.filter(|_| after != before) {
+                let moved = self.shared.at(|holder, now| {
+                    let before = holder.deadline();
+                    holder.renewed(now, request, ttl);
+                    holder.deadline().filter(|after| before != Some(*after))
+                });
+                if let Some(deadline) = moved {
                     self.report(Report::Renewed(deadline));
                 }
             }
-            Event::Renewed(request, Ok(Renewed::Gone)) => self.shared.holder().refused(now, request, None, random()),
+            Event::Renewed(request, Ok(Renewed::Gone)) => self.refused(request, None),
             Event::Acquired(request, Err(error)) | Event::Renewed(request, Err(error)) => {
-                self.unanswered(now, request, error);
+                self.unanswered(request, error);
             }
-            Event::Late(request) => self.unanswered(now, request, overdue()),
+            Event::Late(request) => self.unanswered(request, overdue()),
             Event::Released(stamp, Ok(())) => {
-                self.shared.holder().released(now, stamp);
+                self.shared.at(|holder, now| holder.released(now, stamp));
                 self.released = true;
                 self.report(Report::Released);
             }
@@ -268,7 +272,7 @@ impl<K: Clock> Drive<K> {
             }
             Event::Raised(stamp) => {
                 self.raising = None;
-                self.shared.holder().raised(now, stamp);
+                self.shared.at(|holder, now| holder.raised(now, stamp));
                 self.report(Report::Raised(stamp));
             }
             Event::NotRaised(why) => {
@@ -279,42 +283,51 @@ impl<K: Clock> Drive<K> {
                 if self.under.is_none() {
                     self.given_up.get_or_insert(NotHeld::Fenced(why));
                 }
-                self.shared.holder().fenced(now, stamp);
+                self.shared.at(|holder, now| holder.fenced(now, stamp));
             }
-            Event::Changed(Some(stamp)) => self.shared.holder().revoked(now, stamp),
-            Event::Changed(None) => {
-                let mut holder = self.shared.holder();
+            Event::Changed(Some(stamp)) => self.shared.at(|holder, now| holder.revoked(now, stamp)),
+            Event::Changed(None) => self.shared.at(|holder, now| {
                 if holder.stamp().is_none() && self.given_up.is_none() {
                     holder.hand_over(now, Duration::ZERO); // without a lease it only asks at once
                 }
-            }
+            }),
         }
     }
 
-    fn acquired(&mut self, now: Instant, request: Request, answer: Acquired) {
+    fn refused(&self, request: Request, wait: Option<Duration>) {
+        let random = random();
+        self.shared.at(|holder, now| holder.refused(now, request, wait, random));
+    }
+
+    fn acquired(&mut self, request: Request, answer: Acquired) {
         self.silent = None;
         self.error = None;
         match answer {
             Acquired::Granted(grant) => {
                 let epoch = self.epoch.unwrap_or(grant.epoch);
-                let mut holder = self.shared.holder();
-                let stamp = Stamp { epoch, token: grant.token, holder: holder.id() };
-                holder.granted(now, request, stamp, grant.ttl);
-                let held = holder.deadline().filter(|_| holder.stamp() == Some(stamp));
-                drop(holder);
+                let (stamp, now, held) = self.shared.at(|holder, now| {
+                    let stamp = Stamp { epoch, token: grant.token, holder: holder.id() };
+                    holder.granted(now, request, stamp, grant.ttl);
+                    (stamp, now, holder.deadline().filter(|_| holder.stamp() == Some(stamp)))
+                });
                 if let Some(deadline) = held {
                     // A TTL from now, or for as long as the caller would wait, if that is longer.
                     let patience = self.patience.and_then(|patience| self.began.checked_add(patience));
                     self.raising = now.checked_add(self.schedule.ttl()).max(patience);
                     self.report(Report::Granted(stamp, deadline));
                     self.watch(Some(stamp));
+                } else {
+                    self.poll(); // it may want it given back
+                    if self.given_back != Some(stamp) {
+                        self.give_back(stamp);
+                    }
                 }
                 if epoch < grant.epoch {
                     self.stop(NotHeld::Epoch { given: epoch, kept: grant.epoch });
                 }
             }
             Acquired::Held { wait, by } => {
-                self.shared.holder().refused(now, request, wait, random());
+                self.refused(request, wait);
                 self.report(Report::HeldByAnother { wait, by });
                 if self.shared.holder().stamp().is_none() && self.given_up.is_none() {
                     self.watch(None);
@@ -324,12 +337,15 @@ impl<K: Clock> Drive<K> {
         }
     }
 
-    fn unanswered(&mut self, now: Instant, request: Request, error: CoordinatorError) {
+    fn unanswered(&mut self, request: Request, error: CoordinatorError) {
         let first = self.shared.holder().stamp().is_none();
         match &error {
             // An answer, and none that another try would change: nothing more of it is to be waited for.
-            CoordinatorError::Unfit(_) if first => self.shared.holder().refused(now, request, None, random()),
-            _ => self.shared.holder().lost(now, request, random()),
+            CoordinatorError::Unfit(_) if first => self.refused(request, None),
+            _ => {
+                let random = random();
+                self.shared.at(|holder, now| holder.lost(now, request, random));
+            }
         }
         self.coordinator.suspect();
         self.report(Report::NoAnswer(error.to_string()));

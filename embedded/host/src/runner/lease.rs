@@ -41,6 +41,16 @@ impl<K> Shared<K> {
     }
 }
 
+impl<K: Clock> Shared<K> {
+    /// Asks or tells the holder something, as of now. The clock is read once the holder is locked: one that was read before
+    /// would lie behind that of another thread which got in between, and a clock that runs backwards is a fault for good.
+    pub(super) fn at<T>(&self, does: impl FnOnce(&mut Holder, Instant) -> T) -> T {
+        let mut holder = self.holder();
+        let now = self.clock.now();
+        does(&mut holder, now)
+    }
+}
+
 /// The lease that work runs under. Clones are the same lease.
 pub struct Lease<K = BootClock> {
     pub(super) shared: Arc<Shared<K>>,
@@ -100,7 +110,7 @@ impl<K: Clock> Lease<K> {
         if self.cancelled().is_cancelled() {
             return Err(Denied::Tripped);
         }
-        let permit = self.shared.holder().may_act(self.shared.clock.now(), work);
+        let permit = self.shared.at(|holder, now| holder.may_act(now, work));
         self.shared.told.notify_one();
         permit.and_then(|permit| if permit.stamp() == self.stamp { Ok(permit) } else { Err(Denied::NoLease) })
     }
@@ -110,12 +120,12 @@ impl<K: Clock> Lease<K> {
     /// # Errors
     /// [`Denied`] says why not.
     pub fn covers(&self, permit: &Permit) -> Result<(), Denied> {
-        self.shared.holder().covers(self.shared.clock.now(), permit)
+        self.shared.at(|holder, now| holder.covers(now, permit))
     }
 
     /// The work gets on. Say it from where the work is done, never from a timer of its own.
     pub fn progress(&self) {
-        self.shared.holder().progress(self.shared.clock.now());
+        self.shared.at(Holder::progress);
         self.shared.told.notify_one();
     }
 
@@ -123,7 +133,7 @@ impl<K: Clock> Lease<K> {
     /// is not renewed any more; the work in hand may be finished inside the window as it is now, and the lease is released
     /// once the work has returned. It is no cancellation; where the window ends first, that trips as ever.
     pub fn hand_over(&self) {
-        self.shared.holder().hand_over(self.shared.clock.now(), Duration::ZERO);
+        self.shared.at(|holder, now| holder.hand_over(now, Duration::ZERO));
         self.shared.told.notify_one();
     }
 }

@@ -49,29 +49,39 @@ fn failed(error: &CoordinatorError) -> Failure {
     Failure::new(status, format_args!("coordinator: {error}"))
 }
 
+fn overdue() -> Failure {
+    Failure::new(3, "coordinator: no answer within 5 s")
+}
+
 /// An acquire, as many renewals, a release.
 pub(super) async fn coordinator(coordinator: &dyn Coordinator, id: HolderId, samples: u64) -> Result<Trips, Failure> {
-    let mut trips = Vec::new();
-    let within = |failure| move |_| Failure::new(3, failure);
-    let overdue = within("coordinator: no answer within 5 s");
     let start = clock::start();
-    let granted = tokio::time::timeout(TTL.into(), coordinator.acquire(TTL)).await.map_err(&overdue)?;
+    let granted = tokio::time::timeout(TTL.into(), coordinator.acquire(TTL)).await.map_err(|_| overdue())?;
     let Acquired::Granted(grant) = granted.map_err(|error| failed(&error))? else {
         let why = "coordinator: another holds the lock (--lock): another doctor, or one that was killed just now";
         return Err(Failure::new(3, why));
     };
-    trips.push(since(start));
+    let acquired = since(start);
     let stamp = Stamp { epoch: grant.epoch, token: grant.token, holder: id };
+    let renewals = renewals(coordinator, stamp, samples).await;
+    // Whatever has come of them: the next doctor would wait for it.
+    let _ = tokio::time::timeout(TTL.into(), coordinator.release(stamp)).await; // it lapses else
+    let mut trips = renewals?;
+    trips.push(acquired);
+    Trips::of(trips)
+}
+
+async fn renewals(coordinator: &dyn Coordinator, stamp: Stamp, samples: u64) -> Result<Vec<Duration>, Failure> {
+    let mut trips = Vec::new();
     for _ in 0..samples {
         let start = clock::start();
-        let renewed = tokio::time::timeout(TTL.into(), coordinator.renew(stamp, TTL)).await.map_err(&overdue)?;
+        let renewed = tokio::time::timeout(TTL.into(), coordinator.renew(stamp, TTL)).await.map_err(|_| overdue())?;
         if renewed.map_err(|error| failed(&error))? == Renewed::Gone {
             return Err(Failure::new(3, "coordinator: the lock was taken back while it was measured"));
         }
         trips.push(since(start));
     }
-    let _ = tokio::time::timeout(TTL.into(), coordinator.release(stamp)).await; // it lapses else
-    Trips::of(trips)
+    Ok(trips)
 }
 
 /// As many questions on one connection.

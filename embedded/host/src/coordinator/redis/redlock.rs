@@ -11,8 +11,7 @@
 //!
 //! The token is the highest count among those that granted the lock, written back to them before it is answered: two
 //! majorities have a server in common, so that the next token is higher, as long as no server forgets. The keys are those of
-//! the single server; the lock's value ends in a random number instead of the token, which is not known yet when it is
-//! written.
+//! the single server; the lock's value has a random number and no token, which is not known yet when it is written.
 
 use super::link::Link;
 use super::{RELEASE, RENEW, in_range, keys, milliseconds};
@@ -167,20 +166,28 @@ impl Redlock {
         let token =
             granted.iter().filter_map(|(_, (_, count, _))| u64::try_from(*count).ok()).max().and_then(Token::new);
         let epoch = granted.iter().map(|(_, (.., epoch))| *epoch).max();
+        let mut wrong = None;
         if let (Some(token), Some(epoch)) = (token, epoch)
             && self.is_held(ttl, began, granted.len())?
         {
-            let epoch = in_range(epoch)?;
-            let places = granted.iter().map(|(n, _)| *n);
-            let counted = self.at::<u8>(places, COUNT, &[value.clone(), token.to_string()], ttl).await;
-            let granted = counted.given.iter().filter(|(_, done)| *done == 1).count();
-            if self.is_held(ttl, began, granted)? {
-                self.values().insert(token, value);
-                return Ok(Acquired::Granted(Grant { token, epoch, ttl: Some(ttl) }));
+            match in_range(epoch) {
+                Ok(epoch) => {
+                    let places = granted.iter().map(|(n, _)| *n);
+                    let counted = self.at::<u8>(places, COUNT, &[value.clone(), token.to_string()], ttl).await;
+                    let granted = counted.given.iter().filter(|(_, done)| *done == 1).count();
+                    if self.is_held(ttl, began, granted)? {
+                        self.values().insert(token, value);
+                        return Ok(Acquired::Granted(Grant { token, epoch, ttl: Some(ttl) }));
+                    }
+                }
+                Err(why) => wrong = Some(why),
             }
         }
         // Also where no answer came: it may have been granted there all the same.
         self.at::<u8>(0..self.links.len(), RELEASE, &[value], ttl).await;
+        if let Some(why) = wrong {
+            return Err(why);
+        }
         if self.is_quorum(answers.given.len()) {
             Ok(Acquired::Held { wait: None, by: None })
         } else {

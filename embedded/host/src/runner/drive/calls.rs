@@ -33,11 +33,21 @@ impl<K: Clock> Drive<K> {
     pub(super) fn release(&mut self, stamp: Stamp) {
         self.renewals.drain(..).for_each(|renewal| renewal.abort());
         self.unwatch();
+        self.given_back = Some(stamp);
         let (coordinator, schedule, events) = (Arc::clone(&self.coordinator), self.schedule, self.events.0.clone());
         self.calls.spawn(async move {
             let call = timeout(schedule.heartbeat().into(), coordinator.release(stamp)).await;
             let call = call.unwrap_or_else(|_| Err(overdue()));
             let _ = events.send(Event::Released(stamp, call));
+        });
+    }
+
+    /// Gives back a lease that was granted to a request which the holder knows no more: it would be held by nobody. Once, and
+    /// without waiting for the answer; at worst it lapses.
+    pub(super) fn give_back(&mut self, stamp: Stamp) {
+        let (coordinator, schedule) = (Arc::clone(&self.coordinator), self.schedule);
+        self.calls.spawn(async move {
+            let _ = timeout(schedule.heartbeat().into(), coordinator.release(stamp)).await;
         });
     }
 

@@ -3,6 +3,7 @@
 
 use super::*;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::{self, ThreadId};
 
 /// A clock that goes on while the machine sleeps, which tokio's does not.
 #[derive(Clone)]
@@ -80,4 +81,51 @@ async fn a_token_that_is_asked_for_anew_has_tripped_by_then() {
     });
     let held = held.await.unwrap();
     assert_eq!(held.cancelled, Some(Cause::Expired));
+}
+
+/// A clock that goes on at each reading. Between what the runner reads and what it does with it, another thread looks too.
+#[derive(Clone)]
+struct Raced {
+    paused: Paused,
+    readings: Arc<AtomicU64>,
+    runner: ThreadId,
+    other: Arc<Mutex<Option<Lease<Raced>>>>,
+}
+
+impl Clock for Raced {
+    fn now(&self) -> Instant {
+        let now = self.paused.now().as_micros() + self.readings.fetch_add(1, Ordering::SeqCst);
+        let lease = self.other.lock().unwrap().clone();
+        if let Some(lease) = lease.filter(|_| thread::current().id() == self.runner) {
+            let (to, looked) = std::sync::mpsc::channel();
+            let time = tokio::runtime::Handle::current();
+            thread::spawn(move || {
+                let _paused = time.enter();
+                let _ = lease.cancelled();
+                let _ = to.send(());
+            });
+            let _ = looked.recv_timeout(Std::from_millis(10)); // in vain where it has to wait for the holder
+        }
+        Instant::from_micros(now)
+    }
+
+    async fn until(&self, at: Instant) {
+        self.paused.until(at).await;
+    }
+}
+
+/// An instant that was read before the holder was locked would be older than the last one that it was told.
+#[tokio::test(start_paused = true)]
+async fn another_thread_that_looks_at_the_clock_makes_none_run_backwards() {
+    let script = script(&[], &[Yes(1_500), Yes(10), Error(10)], &[Error(10)]);
+    let other = Arc::default();
+    let paused = Paused(TokioInstant::now());
+    let clock = Raced { paused, readings: Arc::default(), runner: thread::current().id(), other: Arc::clone(&other) };
+    let held = runner_by(&script, 10, clock).hold(CancellationToken::new(), |lease| async {
+        *other.lock().unwrap() = Some(lease);
+        sleep(Std::from_secs(10)).await;
+    });
+    let held = held.await.unwrap();
+    *other.lock().unwrap() = None;
+    assert_eq!((held.cancelled, held.released), (None, true));
 }
