@@ -73,6 +73,7 @@ test("what is not modelled throws and says what it is", () => {
     [writes(0xd000_0054, 1), /SIO: register 0x54 is not modelled/],
     [reads(0xd000_0ffc), /SIO: register 0xffc is not modelled/],
     [writes(0xe000_e010, 1), /PPB: register 0x10 is not modelled/], // SysTick
+    [writes(0xe000_ed0c, 0x05fa_0004), /PPB: register 0xd0c is not modelled/], // SYSRESETREQ, which leaves the peripherals
     // Who is not there at all.
     ...[
       ...[0x0000, 0x4000, 0x1_8000, 0x3_0000, 0x3_8000, 0x3_c000, 0x4_0000, 0x4_4000, 0x4_8000, 0x4_c000, 0x5_0000],
