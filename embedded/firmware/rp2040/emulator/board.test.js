@@ -43,6 +43,9 @@ test("what is not modelled throws and says what it is", () => {
     // USB.
     [reads(0x5011_0060), /USB: register 0x60 is not modelled/],
     [writes(0x5011_0040, 3), /USB: the host's side is not modelled/],
+    [writes(0x5011_0000, 0x80), /USB: an address 0x80 is not modelled/], // an endpoint of the host's side
+    [writes(0x5011_0068, 4), /USB: EP_STALL_ARM 0x4 is not modelled/],
+    [writes(0x5011_009c, 0), /USB: register 0x9c is not modelled/],
     [writes(0x5011_0090, 1), /USB: interrupts 0x1 are not modelled/],
     [writes(0x5010_0080, 0x0400_0000), /USB: second buffers are not modelled/],
     // What is in no table, or not all of it.
@@ -54,6 +57,7 @@ test("what is not modelled throws and says what it is", () => {
     [writes(0x4001_0004, 4), /PSM: register 0x4 is not modelled/],
     [writes(0x4001_0008, 0x1_ffff), /PSM: register 0x8 is not modelled/],
     [writes(0x4001_4014, 0x1_0000), /IO_BANK0: register 0x14 is not modelled/], // an input's override
+    [writes(0x4001_4014, 4), /IO_BANK0: register 0x14 is not modelled/], // PWM
     [reads(0x4001_4100), /IO_BANK0: register 0x100 is not modelled/],
     [writes(0x4001_c00c, 0x80), /PADS_BANK0: register 0xc is not modelled/], // an output that is off
     [writes(0x4002_4000, 0xd1_eaa0), /XOSC: register 0x0 is not modelled/],
@@ -65,6 +69,9 @@ test("what is not modelled throws and says what it is", () => {
     [writes(0x4005_802c, 0x201), /WATCHDOG: register 0x2c is not modelled/],
     [reads(0x4006_0ffc), /ROSC: register 0xffc is not modelled/],
     [writes(0x4006_4000, 0), /VREG: register 0x0 is not modelled/],
+    [writes(0x5020_00cc, 0x2_0000), /PIO0: register 0xcc is not modelled/], // OUT_STICKY
+    [writes(0x5020_00cc, 0x4_0000), /PIO0: register 0xcc is not modelled/], // INLINE_OUT_EN
+    [writes(0x5020_00cc, 0x8_0000), /PIO0: register 0xcc is not modelled/], // OUT_EN_SEL
     [writes(0x5020_0038, 1), /PIO0: register 0x38 is not modelled/],
     [reads(0x5030_0020), /PIO1: register 0x20 is not modelled/],
     [writes(0x5000_000c, 1), /DMA: register 0xc is not modelled/],

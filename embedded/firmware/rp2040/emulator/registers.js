@@ -24,6 +24,9 @@ const READ = null;
 /** A PLL's PWR: down, its oscillator up, its dividers up as well. Nobody may take it down while the processor runs on it.
  * @type {Takes} */
 const POWER = (value, chip) => value === 0x0c || value === 0x04 || (value === 0x2d && (chip.clocks.sysCtrl & 1) === 0);
+/** An IO_BANK0 CTRL: of the functions only UART0 (on no pin here), SIO, PIO0, PIO1 and none; OUTOVER and OEOVER.
+ * @type {Takes} */
+const PIN = (value) => (value & ~0x331f) === 0 && [2, 5, 6, 7, 31].includes(value & 0x1f);
 /** Of which the watchdog resets all: whatever there is but both oscillators (PSM's WDSEL). */
 export const ALL_BUT_OSCILLATORS = 0x1_fffc;
 
@@ -70,7 +73,7 @@ export const TABLE = [
   [["TIMER"], 0x10, ANY, "ALARM0"],
   [["TIMER"], [0x20, 0x34, 0x38], 1, "ARMED, INTR, INTE: of ALARM0"],
 
-  [["IO_BANK0"], each(0x04, 0xec, 8), 0x331f, "CTRL: FUNCSEL (SIO, PIO0, PIO1; UART0 has no pins here), OUTOVER, OEOVER"],
+  [["IO_BANK0"], each(0x04, 0xec, 8), PIN, "CTRL: FUNCSEL (SIO, PIO0, PIO1, none; UART0 has no pins here), OUTOVER, OEOVER"],
   [["IO_BANK0"], each(0xf0, 0xfc), ANY, "INTR: levels and edges; an edge is cleared by a one"],
   [["PADS_BANK0"], each(0x04, 0x78), 0x7f, "IE, PUE, PDE; SLEWFAST, SCHMITT, DRIVE kept"],
   [["PADS_QSPI"], each(0x04, 0x18), 0x7f, "kept"],
@@ -82,7 +85,7 @@ export const TABLE = [
   [["PIO0", "PIO1"], each(0x10, 0x1c), ANY, "TXF0 to TXF3"],
   [["PIO0", "PIO1"], each(0x48, 0xc4), 0xffff, "INSTR_MEM0 to INSTR_MEM31"],
   [["PIO0", "PIO1"], each(0xc8, 0x110, 24), 0xffff_ff00, "CLKDIV"],
-  [["PIO0", "PIO1"], each(0xcc, 0x114, 24), 0x7fff_ffff, "EXECCTRL"],
+  [["PIO0", "PIO1"], each(0xcc, 0x114, 24), 0x7f01_ff9f, "EXECCTRL: all but OUT_STICKY, INLINE_OUT_EN, OUT_EN_SEL"],
   [["PIO0", "PIO1"], each(0xd0, 0x118, 24), ANY, "SHIFTCTRL"],
   [["PIO0", "PIO1"], each(0xd8, 0x120, 24), 0xffff, "INSTR"],
   [["PIO0", "PIO1"], each(0xdc, 0x124, 24), ANY, "PINCTRL"],
