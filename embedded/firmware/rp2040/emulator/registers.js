@@ -1,6 +1,6 @@
-// Every register that this emulator has, but for those of UART0 (`uart.js`) and of the USB controller (`usb.js`), which are
-// documented there. What is in none of the three throws, and is named; so does a value that is not modelled, and any access to
-// a block that RESETS holds.
+// Every register that this emulator has, but for those of UART0 (`uart.js`) and of the USB controller (`usb.js`), which
+// are documented there. What is in none of the three throws, and is named; so does a value that is not modelled, and any
+// access to a block that RESETS holds.
 //
 // {@link TABLE} says which registers may be read, what may be written to each, and what comes of it. It is the
 // documentation, and {@link guard} holds every access against it. Behind it are rp2040js' own models, and those at the end
@@ -61,7 +61,7 @@ export const TABLE = [
   [["ROSC"], [0x00, 0x04, 0x08, 0x10], ANY, "CTRL, FREQA, FREQB, DIV: kept; it has 6.5 MHz all the time"],
   [["VREG"], 0x00, READ, "VREG: in regulation, 1.1 V"],
 
-  [["RESETS"], 0x00, 0x1ff_ffff, "RESET: at first all but IO_QSPI, PADS_QSPI, TIMER; who is held throws, and keeps its state"],
+  [["RESETS"], 0x00, 0x1ff_ffff, "RESET: at first all but IO_QSPI, PADS_QSPI, TIMER; who is held throws, and loses nothing"],
   [["RESETS"], 0x08, READ, "RESET_DONE: of all that are not in reset, at once"],
   [["PSM"], [0x00], only(0, 0x8000), "FRCE_ON: kept; the first processor"],
   [["PSM"], [0x04], only(0, 0x1_4000), "FRCE_OFF: kept; the second processor and SIO, as the driver does at first"],
@@ -114,7 +114,8 @@ const ABSENT = {
 
 /** The bit in RESETS of those that can be held in reset. */
 const HELD_BY = {
-  DMA: 2, IO_BANK0: 5, PADS_BANK0: 8, PADS_QSPI: 9, PIO0: 10, PIO1: 11, PLL_SYS: 12, PLL_USB: 13, TIMER: 21, UART0: 22, USB: 24,
+  DMA: 2, IO_BANK0: 5, PADS_BANK0: 8, PADS_QSPI: 9, PIO0: 10, PIO1: 11, PLL_SYS: 12, PLL_USB: 13, TIMER: 21, UART0: 22,
+  USB: 24,
 };
 
 /** Each register's check, by whose it is and its offset. @type {Map<string, Map<number, Takes | null>>} */

@@ -13,10 +13,10 @@
 // | 0x74, 0x78 | USB_MUXING, USB_PWR | kept |
 // | 0x8c, 0x90, 0x98 | INTR, INTE, INTS | BUFF_STATUS, BUS_RESET, DEV_CONN_DIS, DEV_SUSPEND, DEV_RESUME_FROM_HOST, SETUP_REQ |
 //
-// Any other register throws, but for the zero that embassy's driver writes at first to each up to 0x98. Of the buffers in the
-// DPRAM the first of each endpoint is modelled, with its length, PID, STALL, AVAILABLE and FULL; each that is done says so
-// (INTERRUPT_PER_BUFF in its endpoint's control, without which it throws). A bus on which nothing happens for 3 ms is suspended;
-// so is one without a host, where the board's own pull-up holds the line idle.
+// Any other register throws, but for the zero that embassy's driver writes at first to each up to 0x98. Of the buffers in
+// the DPRAM the first of each endpoint is modelled, with its length, PID, STALL, AVAILABLE and FULL; each that is done says
+// so (INTERRUPT_PER_BUFF in its endpoint's control, without which it throws). A bus on which nothing happens for 3 ms is
+// suspended; so is one without a host, where the board's own pull-up holds the line idle.
 
 import { BasePeripheral } from "rp2040js";
 import { hex } from "./registers.js";
