@@ -34,6 +34,8 @@ fn panic(info: &PanicInfo<'_>) -> ! {
     crate::reset()
 }
 
+/// Unsafe, so that nobody calls it by mistake. It is sound since only the vector table does, with the frame that the
+/// processor itself has just stacked, and which is only read.
 #[exception]
 unsafe fn HardFault(frame: &ExceptionFrame) -> ! {
     be_safe();
@@ -41,6 +43,8 @@ unsafe fn HardFault(frame: &ExceptionFrame) -> ! {
     crate::reset()
 }
 
+/// Unsafe for the same reason. It is sound since only the vector table calls it, with the processor's own number, and it does
+/// nothing that is unsafe.
 #[exception]
 unsafe fn DefaultHandler(exception: i16) -> ! {
     be_safe();

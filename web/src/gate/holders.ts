@@ -39,6 +39,8 @@ export class Holders {
     if (this.#lease && this.#lease.holder !== name && now() < this.#lease.ends) {
       this.#stage.tell(`${name} waits for the lock service: the lease of ${this.#lease.holder} has not run out.`);
       while (this.#lease && this.#lease.holder !== name && now() < this.#lease.ends) await this.#stage.sleep(50);
+      // The board was thrown away meanwhile, or its gate is gone: then there is nothing to take.
+      if (this.#ended || this.#holders[name].state.doing !== "waits") return;
     }
     const token = this.#stage.state().next;
     this.#lease = { holder: name, token, ends: 0 };
@@ -91,7 +93,8 @@ export class Holders {
     for (const name of ["A", "B"] as const) {
       const { loop, state } = this.#holders[name];
       clearTimeout(loop);
-      if (state.token !== null) this.#put(name, { ...state, doing: "over" });
+      // Who waits for its first token stops waiting.
+      this.#put(name, { ...state, doing: state.token === null ? "idle" : "over" });
     }
     this.#lease = undefined;
   }
@@ -128,6 +131,8 @@ export class Holders {
     if (this.#ended) return;
     const holder = this.#holders[name];
     const { doing, token } = holder.state;
+    // It was under way when the gate was lost.
+    if (doing === "over") return;
     const mine = this.#lease?.holder === name && this.#lease.token === token;
     switch (outcome.kind) {
       case "done":

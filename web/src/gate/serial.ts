@@ -10,7 +10,7 @@ interface Port {
   close(): Promise<void>;
 }
 
-/** The line's speed, as every board's README has it. */
+/** The line's speed, which every board has unless it was built otherwise (`fast`). The page speaks no other. */
 const BAUD = 115_200;
 
 const ports = () => (navigator as { serial?: { requestPort(): Promise<Port> } }).serial;

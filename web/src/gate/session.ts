@@ -259,7 +259,7 @@ export class Session implements Cast {
   }
 
   #send(bytes: Uint8Array): void {
-    if (!this.#decoders || this.state.power === "cut") return;
+    if (!this.#decoders || this.state.power === "cut" || this.state.power === "failed") return;
     this.#show(true, this.#decoders.towards.push(bytes));
     this.#line?.send(bytes);
   }

@@ -6,7 +6,7 @@
 //
 // Of the emulator's own, these are replaced or added: the boot ROM and the flash behind it (`rom.js`), UART0 (`uart.js`),
 // the USB controller (`usb.js`) and a host for it (`usb-host.js`), the PIO's clock (`pio.js`), a few more registers
-// (`registers.js`), the watchdog's and the processor's resets, and SEV.
+// (`registers.js`), the watchdog's reset, and SEV.
 // The emulator's own `Simulator` is not used: in WFE it jumps to the next alarm, which may be 71 minutes away.
 
 import { GPIOPinState, RP2040 } from "rp2040js";
@@ -44,7 +44,7 @@ export const CONTACT = /** @type {const} */ (["follows", "open", "closed"]);
  *   returns, they must outlast whatever comes
  * @property {(from: number, to: number) => void} [erased] a sector is being erased, in nanoseconds since the power came
  * @property {(said: Uint8Array) => void} [logged] a piece of the log, as `defmt` encodes it
- * @property {(why: 'watchdog' | 'firmware' | 'processor' | 'pin') => void} [reset] the chip has been reset
+ * @property {(why: 'watchdog' | 'firmware' | 'pin') => void} [reset] the chip has been reset
  */
 
 /** How long the flash takes, in µs: the typical times of the Pico's (W25Q16JV). */
@@ -81,7 +81,7 @@ export class Board {
   #slept = 0;
   /** @type {number | null} */
   #asleep = null;
-  /** @type {"watchdog" | "firmware" | "processor" | "pin" | null} */
+  /** @type {"watchdog" | "firmware" | "pin" | null} */
   #reset = null;
   #inputs = { inhibit: false, presence: false, contacts: Array(OUTPUT_COUNT).fill(CONTACT[0]) };
   #outputs = 0;
@@ -217,7 +217,7 @@ export class Board {
     return this.chip.clock.nextAlarm === null ? Infinity : this.chip.clock.nanosToNextAlarm;
   }
 
-  /** @param {"watchdog" | "firmware" | "processor" | "pin"} why */
+  /** @param {"watchdog" | "firmware" | "pin"} why */
   #restart(why) {
     this.#drain();
     this.#reset = null;
@@ -271,12 +271,6 @@ export class Board {
       this.#reset = watchdog.reason === 2 ? "firmware" : "watchdog";
     };
     if (old && !cold) watchdog.reason = /** @type {any} */ (old.peripherals[0x40058]).reason;
-    const ppb = chip.ppb.writeUint32.bind(chip.ppb);
-    chip.ppb.writeUint32 = (offset, value) => {
-      // AIRCR with its key: SYSRESETREQ. The chip would keep its peripherals; here all begins anew.
-      if (offset === 0xd0c && value >>> 16 === 0x05fa && value & 4) this.#reset = "processor";
-      else ppb(offset, value);
-    };
 
     for (const pin of chip.gpio.slice(OUTPUTS, OUTPUTS + OUTPUT_COUNT)) {
       pin.checkForUpdates(); // it does not know yet that it is pulled down

@@ -17,8 +17,15 @@ const word = (/** @type {number} */ n) => [n & 0xffff, n >>> 16];
 const STAY = 0xe7fe;
 
 /** @param {number[]} code @param {Partial<import("./board.js").Outside>} [outside] */
-function board(code, outside = {}) {
+function cold(code, outside = {}) {
   return new Board(image(code), new Uint8Array(FLASH_LENGTH).fill(0xff), { sent() {}, ...outside });
+}
+
+/** The same with no block held in reset, so that the code need not see to it. @type {typeof cold} */
+function board(code, outside) {
+  const awake = cold(code, outside);
+  awake.chip.peripherals[0x4_000c].writeUint32(0, 0);
+  return awake;
 }
 
 /** `ldr r0, =address; ldr r1, [r0]; b .` @param {number} address */
@@ -43,6 +50,9 @@ test("what is not modelled throws and says what it is", () => {
     // USB.
     [reads(0x5011_0060), /USB: register 0x60 is not modelled/],
     [writes(0x5011_0040, 3), /USB: the host's side is not modelled/],
+    [writes(0x5011_0000, 0x80), /USB: an address 0x80 is not modelled/], // an endpoint of the host's side
+    [writes(0x5011_0068, 4), /USB: EP_STALL_ARM 0x4 is not modelled/],
+    [writes(0x5011_009c, 0), /USB: register 0x9c is not modelled/],
     [writes(0x5011_0090, 1), /USB: interrupts 0x1 are not modelled/],
     [writes(0x5010_0080, 0x0400_0000), /USB: second buffers are not modelled/],
     // What is in no table, or not all of it.
@@ -54,6 +64,7 @@ test("what is not modelled throws and says what it is", () => {
     [writes(0x4001_0004, 4), /PSM: register 0x4 is not modelled/],
     [writes(0x4001_0008, 0x1_ffff), /PSM: register 0x8 is not modelled/],
     [writes(0x4001_4014, 0x1_0000), /IO_BANK0: register 0x14 is not modelled/], // an input's override
+    [writes(0x4001_4014, 4), /IO_BANK0: register 0x14 is not modelled/], // PWM
     [reads(0x4001_4100), /IO_BANK0: register 0x100 is not modelled/],
     [writes(0x4001_c00c, 0x80), /PADS_BANK0: register 0xc is not modelled/], // an output that is off
     [writes(0x4002_4000, 0xd1_eaa0), /XOSC: register 0x0 is not modelled/],
@@ -65,6 +76,9 @@ test("what is not modelled throws and says what it is", () => {
     [writes(0x4005_802c, 0x201), /WATCHDOG: register 0x2c is not modelled/],
     [reads(0x4006_0ffc), /ROSC: register 0xffc is not modelled/],
     [writes(0x4006_4000, 0), /VREG: register 0x0 is not modelled/],
+    [writes(0x5020_00cc, 0x2_0000), /PIO0: register 0xcc is not modelled/], // OUT_STICKY
+    [writes(0x5020_00cc, 0x4_0000), /PIO0: register 0xcc is not modelled/], // INLINE_OUT_EN
+    [writes(0x5020_00cc, 0x8_0000), /PIO0: register 0xcc is not modelled/], // OUT_EN_SEL
     [writes(0x5020_0038, 1), /PIO0: register 0x38 is not modelled/],
     [reads(0x5030_0020), /PIO1: register 0x20 is not modelled/],
     [writes(0x5000_000c, 1), /DMA: register 0xc is not modelled/],
@@ -73,6 +87,7 @@ test("what is not modelled throws and says what it is", () => {
     [writes(0xd000_0054, 1), /SIO: register 0x54 is not modelled/],
     [reads(0xd000_0ffc), /SIO: register 0xffc is not modelled/],
     [writes(0xe000_e010, 1), /PPB: register 0x10 is not modelled/], // SysTick
+    [writes(0xe000_ed0c, 0x05fa_0004), /PPB: register 0xd0c is not modelled/], // SYSRESETREQ, which leaves the peripherals
     // Who is not there at all.
     ...[
       ...[0x0000, 0x4000, 0x1_8000, 0x3_0000, 0x3_8000, 0x3_c000, 0x4_0000, 0x4_4000, 0x4_8000, 0x4_c000, 0x5_0000],
@@ -94,6 +109,19 @@ test("what is not modelled throws and says what it is", () => {
   ])) {
     assert.throws(() => board(code).run(1_000_000), what);
   }
+});
+
+test("who is held in reset is not asked", () => {
+  for (const [at, who] of /** @type {[number, string][]} */ ([
+    [0x4001_4004, "IO_BANK0"], [0x4001_c004, "PADS_BANK0"], [0x4002_8004, "PLL_SYS"], [0x4002_c004, "PLL_USB"],
+    [0x4003_4018, "UART0"], [0x5000_0000, "DMA"], [0x5011_0050, "USB"], [0x5020_0004, "PIO0"], [0x5030_0004, "PIO1"],
+  ])) {
+    const held = new RegExp(`${who}: it is held in reset`);
+    assert.throws(() => cold(reads(at)).run(1_000_000), held);
+    assert.throws(() => cold(writes(at, 0)).run(1_000_000), held);
+    board(reads(at)).run(1_000_000);
+  }
+  cold(reads(0x4005_4028)).run(1_000_000); // TIMER, which nobody holds at first
 });
 
 test("what is no image, and a memory that is too long", () => {
@@ -130,10 +158,10 @@ test("why the watchdog has bitten is forgotten where the RUN pin is pulled, and 
 
 test("the crystal's oscillator takes its time from a cold start, and none after a watchdog's reset", () => {
   // STARTUP 0xc4 as at reset: 256 · 196 / 12 MHz, 4.18 ms. CTRL enable, and STATUS into r2 again and again.
-  const cold = board([0x4802, 0x4903, 0x6001, 0x6842, 0xe7fd, STAY, ...word(0x4002_4000), ...word(0xfa_baa0)]);
-  const status = (/** @type {number} */ ms) => (cold.run(ms * 1e6), cold.chip.core.registers[2] >>> 0);
+  const slow = board([0x4802, 0x4903, 0x6001, 0x6842, 0xe7fd, STAY, ...word(0x4002_4000), ...word(0xfa_baa0)]);
+  const status = (/** @type {number} */ ms) => (slow.run(ms * 1e6), slow.chip.core.registers[2] >>> 0);
   assert.deepEqual([status(4.1), status(4.3)], [0x1000, 0x8000_1000]);
-  cold.pullRun();
+  slow.pullRun();
   assert.deepEqual([status(8.3), status(8.6)], [0x1000, 0x8000_1000]);
 });
 

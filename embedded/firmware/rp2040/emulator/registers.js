@@ -1,5 +1,6 @@
-// Every register that this emulator has, but for those of UART0 (`uart.js`) and of the USB controller (`usb.js`), which are
-// documented there. What is in none of the three throws, and is named; so does a value that is not modelled.
+// Every register that this emulator has, but for those of UART0 (`uart.js`) and of the USB controller (`usb.js`), which
+// are documented there. What is in none of the three throws, and is named; so does a value that is not modelled, and any
+// access to a block that RESETS holds.
 //
 // {@link TABLE} says which registers may be read, what may be written to each, and what comes of it. It is the
 // documentation, and {@link guard} holds every access against it. Behind it are rp2040js' own models, and those at the end
@@ -24,6 +25,9 @@ const READ = null;
 /** A PLL's PWR: down, its oscillator up, its dividers up as well. Nobody may take it down while the processor runs on it.
  * @type {Takes} */
 const POWER = (value, chip) => value === 0x0c || value === 0x04 || (value === 0x2d && (chip.clocks.sysCtrl & 1) === 0);
+/** An IO_BANK0 CTRL: of the functions only UART0 (on no pin here), SIO, PIO0, PIO1 and none; OUTOVER and OEOVER.
+ * @type {Takes} */
+const PIN = (value) => (value & ~0x331f) === 0 && [2, 5, 6, 7, 31].includes(value & 0x1f);
 /** Of which the watchdog resets all: whatever there is but both oscillators (PSM's WDSEL). */
 export const ALL_BUT_OSCILLATORS = 0x1_fffc;
 
@@ -57,7 +61,7 @@ export const TABLE = [
   [["ROSC"], [0x00, 0x04, 0x08, 0x10], ANY, "CTRL, FREQA, FREQB, DIV: kept; it has 6.5 MHz all the time"],
   [["VREG"], 0x00, READ, "VREG: in regulation, 1.1 V"],
 
-  [["RESETS"], 0x00, 0x1ff_ffff, "RESET: at first all but IO_QSPI, PADS_QSPI, TIMER; none loses its state by it"],
+  [["RESETS"], 0x00, 0x1ff_ffff, "RESET: at first all but IO_QSPI, PADS_QSPI, TIMER; who is held throws, and loses nothing"],
   [["RESETS"], 0x08, READ, "RESET_DONE: of all that are not in reset, at once"],
   [["PSM"], [0x00], only(0, 0x8000), "FRCE_ON: kept; the first processor"],
   [["PSM"], [0x04], only(0, 0x1_4000), "FRCE_OFF: kept; the second processor and SIO, as the driver does at first"],
@@ -70,7 +74,7 @@ export const TABLE = [
   [["TIMER"], 0x10, ANY, "ALARM0"],
   [["TIMER"], [0x20, 0x34, 0x38], 1, "ARMED, INTR, INTE: of ALARM0"],
 
-  [["IO_BANK0"], each(0x04, 0xec, 8), 0x331f, "CTRL: FUNCSEL (SIO, PIO0, PIO1; UART0 has no pins here), OUTOVER, OEOVER"],
+  [["IO_BANK0"], each(0x04, 0xec, 8), PIN, "CTRL: FUNCSEL (SIO, PIO0, PIO1, none; UART0 has no pins here), OUTOVER, OEOVER"],
   [["IO_BANK0"], each(0xf0, 0xfc), ANY, "INTR: levels and edges; an edge is cleared by a one"],
   [["PADS_BANK0"], each(0x04, 0x78), 0x7f, "IE, PUE, PDE; SLEWFAST, SCHMITT, DRIVE kept"],
   [["PADS_QSPI"], each(0x04, 0x18), 0x7f, "kept"],
@@ -82,7 +86,7 @@ export const TABLE = [
   [["PIO0", "PIO1"], each(0x10, 0x1c), ANY, "TXF0 to TXF3"],
   [["PIO0", "PIO1"], each(0x48, 0xc4), 0xffff, "INSTR_MEM0 to INSTR_MEM31"],
   [["PIO0", "PIO1"], each(0xc8, 0x110, 24), 0xffff_ff00, "CLKDIV"],
-  [["PIO0", "PIO1"], each(0xcc, 0x114, 24), 0x7fff_ffff, "EXECCTRL"],
+  [["PIO0", "PIO1"], each(0xcc, 0x114, 24), 0x7f01_ff9f, "EXECCTRL: all but OUT_STICKY, INLINE_OUT_EN, OUT_EN_SEL"],
   [["PIO0", "PIO1"], each(0xd0, 0x118, 24), ANY, "SHIFTCTRL"],
   [["PIO0", "PIO1"], each(0xd8, 0x120, 24), 0xffff, "INSTR"],
   [["PIO0", "PIO1"], each(0xdc, 0x124, 24), ANY, "PINCTRL"],
@@ -108,6 +112,12 @@ const ABSENT = {
   0x4_0040: "SPI1", 0x4_0044: "I2C0", 0x4_0048: "I2C1", 0x4_004c: "ADC", 0x4_0050: "PWM", 0x4_005c: "RTC", 0x4_006c: "TBMAN",
 };
 
+/** The bit in RESETS of those that can be held in reset. */
+const HELD_BY = {
+  DMA: 2, IO_BANK0: 5, PADS_BANK0: 8, PADS_QSPI: 9, PIO0: 10, PIO1: 11, PLL_SYS: 12, PLL_USB: 13, TIMER: 21, UART0: 22,
+  USB: 24,
+};
+
 /** Each register's check, by whose it is and its offset. @type {Map<string, Map<number, Takes | null>>} */
 const TAKES = new Map([...Object.values(BLOCKS), ...Object.values(ABSENT), "SIO", "PPB"].map((name) => [name, new Map()]));
 for (const [names, offsets, takes] of TABLE) {
@@ -126,9 +136,10 @@ for (const [names, offsets, takes] of TABLE) {
  */
 export function guard(chip, oscillates) {
   const { peripherals } = chip;
+  const resets = new Resets(chip, "RESETS");
   Object.assign(peripherals, {
     0x1_4000: new Kept(chip, { 0x00: 3, 0x08: 3 }, [0x04]),
-    0x4_000c: new Resets(chip, "RESETS"),
+    0x4_000c: resets,
     0x4_0024: new Xosc(chip, oscillates),
     0x4_0060: new Kept(chip, {}),
     0x4_0064: new Kept(chip, { 0x00: 0x10b1 }),
@@ -137,12 +148,35 @@ export function guard(chip, oscillates) {
   for (const [page, name] of Object.entries({ ...BLOCKS, ...ABSENT })) hold(chip, name, peripherals[Number(page)]);
   hold(chip, "SIO", chip.sio);
   hold(chip, "PPB", chip.ppb);
+  for (const [page, name] of Object.entries({ ...BLOCKS, 0x4_0034: "UART0", 0x5_0110: "USB" })) {
+    const bit = HELD_BY[/** @type {keyof typeof HELD_BY} */ (name)];
+    if (bit !== undefined) awaken(resets, name, bit, peripherals[Number(page)]);
+  }
+}
+
+/** @typedef {{ readUint32(offset: number): number, writeUint32(offset: number, value: number): void }} Block */
+
+/**
+ * Lets nobody at a block while it is held in reset.
+ *
+ * @param {Resets} resets
+ * @param {string} name
+ * @param {number} bit
+ * @param {Block} block
+ */
+function awaken(resets, name, bit, block) {
+  const [read, write] = [block.readUint32.bind(block), block.writeUint32.bind(block)];
+  const check = () => {
+    if ((resets.held >>> bit) & 1) throw new Error(`${name}: it is held in reset`);
+  };
+  block.readUint32 = (offset) => (check(), read(offset));
+  block.writeUint32 = (offset, value) => (check(), write(offset, value));
 }
 
 /**
  * @param {RP2040} chip
  * @param {string} name
- * @param {{ readUint32(offset: number): number, writeUint32(offset: number, value: number): void }} block
+ * @param {Block} block
  */
 function hold(chip, name, block) {
   const rows = /** @type {Map<number, Takes | null>} */ (TAKES.get(name));
@@ -188,16 +222,16 @@ class Kept extends BasePeripheral {
 
 /** Who is in reset. */
 class Resets extends BasePeripheral {
-  #held = 0x1ff_ffff & ~((1 << 6) | (1 << 9) | (1 << 21));
+  held = 0x1ff_ffff & ~((1 << 6) | (1 << 9) | (1 << 21));
 
   /** @param {number} offset */
   readUint32(offset) {
-    return offset === 0 ? this.#held : 0x1ff_ffff & ~this.#held;
+    return offset === 0 ? this.held : 0x1ff_ffff & ~this.held;
   }
 
   /** @param {number} _ @param {number} value */
   writeUint32(_, value) {
-    this.#held = value;
+    this.held = value;
   }
 }
 

@@ -13,10 +13,10 @@
 // | 0x74, 0x78 | USB_MUXING, USB_PWR | kept |
 // | 0x8c, 0x90, 0x98 | INTR, INTE, INTS | BUFF_STATUS, BUS_RESET, DEV_CONN_DIS, DEV_SUSPEND, DEV_RESUME_FROM_HOST, SETUP_REQ |
 //
-// Any other register throws, but for a zero that is written to it. Of the buffers in the DPRAM the first of each endpoint is
-// modelled, with its length, PID, STALL, AVAILABLE and FULL; each that is done says so (INTERRUPT_PER_BUFF in its endpoint's
-// control, without which it throws). A bus on which nothing happens for 3 ms is suspended; so is one
-// without a host, where the board's own pull-up holds the line idle.
+// Any other register throws, but for the zero that embassy's driver writes at first to each up to 0x98. Of the buffers in
+// the DPRAM the first of each endpoint is modelled, with its length, PID, STALL, AVAILABLE and FULL; each that is done says
+// so (INTERRUPT_PER_BUFF in its endpoint's control, without which it throws). A bus on which nothing happens for 3 ms is
+// suspended; so is one without a host, where the board's own pull-up holds the line idle.
 
 import { BasePeripheral } from "rp2040js";
 import { hex } from "./registers.js";
@@ -35,6 +35,8 @@ const [PULLUP_EN, EP0_INT_1BUF] = [1 << 16, 1 << 29];
 /** After so long without a start of frame a bus is suspended, in ns. */
 const IDLE = 3e6;
 const KEPT = [0x54, 0x74, 0x78];
+/** The last register that the driver writes a zero to. */
+const LAST = 0x98;
 /** An endpoint's control: ENABLE and INTERRUPT_PER_BUFF, its kind, where its buffer lies. */
 const [PER_BUFFER, KIND, PLACE] = [(1 << 31) | (1 << 29), 3 << 26, 0xffc0];
 
@@ -202,7 +204,8 @@ export class Usb extends BasePeripheral {
   writeUint32(offset, value) {
     switch (offset) {
       case 0x00:
-        this.#address = value & 0x7f;
+        if (value & ~0x7f) throw new Error(`USB: an address ${hex(value)} is not modelled`);
+        this.#address = value;
         break;
       case 0x40:
         if (value & ~1) throw new Error("USB: the host's side is not modelled");
@@ -224,7 +227,8 @@ export class Usb extends BasePeripheral {
         this.#done &= ~this.rawWriteValue;
         break;
       case 0x68:
-        this.#stall = value & 3;
+        if (value & ~3) throw new Error(`USB: EP_STALL_ARM ${hex(value)} is not modelled`);
+        this.#stall = value;
         break;
       case 0x90:
         if (value & ~SOURCES) throw new Error(`USB: interrupts ${hex(value)} are not modelled`);
@@ -232,7 +236,9 @@ export class Usb extends BasePeripheral {
         break;
       default:
         if (this.#kept.has(offset)) this.#kept.set(offset, value);
-        else if (value !== 0) throw new Error(`USB: register ${hex(offset)} is not modelled (${hex(value)} written)`);
+        else if (value !== 0 || offset > LAST) {
+          throw new Error(`USB: register ${hex(offset)} is not modelled (${hex(value)} written)`);
+        }
     }
     this.#interrupt();
   }

@@ -1,8 +1,7 @@
 //! The gate's memory: sectors 1 to 4 of the flash, as four pages of 16 KiB. The image lies around them (`memory.x`).
 //!
-//! Sector 4 has 64 KiB; its first 16 are the fourth page, and the rest of it is never used (`README.md`).
-//! An erase or a program stops the processor, since the code lies in that flash. The data cache is off, so that a read is of
-//! the medium (`main.rs`).
+//! Sector 4 has 64 KiB; its first 16 are the fourth page, and the rest is never used (`README.md`). An erase or a program
+//! stops the processor, since the code lies in that flash. The data cache is off: a read is of the medium (`main.rs`).
 
 use embassy_stm32::flash::{Blocking, Error, Flash as Device};
 use embassy_stm32::pac::FLASH;

@@ -2,6 +2,7 @@
 
 #![no_std]
 #![no_main]
+#![deny(unsafe_op_in_unsafe_fn)]
 
 mod flash;
 #[path = "../../given.rs"]
