@@ -21,9 +21,10 @@
 //! 70 + n  channel n                  ┘
 //! ```
 //!
-//! A later firmware reads this layout: format 1 stays what it is, and `store/tests/golden.rs` keeps its bytes. A record
-//! of another format is damaged, so that an earlier firmware fails closed. One that is to have records of a new kind, which
-//! an earlier firmware would not look for, raises the format of the provisioning's record with them.
+//! A later firmware reads this layout: once it has been released, format 1 stays what it is, and `store/tests/golden.rs`
+//! keeps its bytes. A record of another format is damaged, so that an earlier firmware fails closed. One that is to have
+//! records of a new kind, which an earlier firmware would not look for, raises the format of the provisioning's record with
+//! them.
 //!
 //! A log that skips a damaged newest record returns the older one without a word; only the second copy shows that. So
 //! a record counts as stored when both copies have it and both were read back, and at boot the later of the two is

@@ -1,4 +1,4 @@
-//! Power cuts: everything that a gate does, cut at every byte.
+//! Power cuts: everything that a gate does, cut in every word of every write and in 64 places of every erase.
 
 use super::model::{Model, Operation, is_one, provision_in_order, run, seen};
 use super::nor::Nor;
