@@ -76,7 +76,7 @@ fn a_waiter_that_has_lost_its_session_still_gets_the_lease() {
     let mut b = Held::begin(hold(&url, "b", &["--status"], "echo yes"));
     let mut waits = String::new();
     BufReader::new(b.0.stderr.as_mut().unwrap()).read_line(&mut waits).unwrap();
-    assert_eq!(waits, "held by another\n");
+    assert!(waits.starts_with("held by a#"), "{waits}");
     b.signal_all("STOP");
     let begun = Instant::now();
     while !server.said().contains("Expiring session") {
