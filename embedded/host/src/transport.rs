@@ -111,7 +111,14 @@ mod tests {
 
     #[test]
     fn a_port_is_a_device_or_an_address() {
-        for text in ["/dev/ttyACM0", "COM5", "/dev/ttyUSB0@1000000", "tcp://127.0.0.1:7033", "tcp://[::1]:7033", "tcp://gate.local:1"] {
+        for text in [
+            "/dev/ttyACM0",
+            "COM5",
+            "/dev/ttyUSB0@1000000",
+            "tcp://127.0.0.1:7033",
+            "tcp://[::1]:7033",
+            "tcp://gate.local:1",
+        ] {
             assert_eq!(text.parse::<Port>().map(|port| port.to_string()), Ok(text.to_owned()));
         }
         for (text, why) in [

@@ -185,16 +185,13 @@ impl<F: NorFlash> Store<F> {
         self.boots = stored.unwrap_or_default();
         let boots = stored.and_then(|stored| stored.count.checked_add(1));
         self.distrusted = boots.is_none();
-        memory.boots = match boots {
-            Some(boots) => boots,
-            None => match self.begin_anew().await {
-                Some(boots) => boots,
-                None => {
-                    // What cannot even be read is not to be counted in.
-                    memory.storable = false;
-                    FAR
-                }
-            },
+        memory.boots = if let Some(boots) = boots {
+            boots
+        } else {
+            let anew = self.begin_anew().await;
+            // What cannot even be read is not to be counted in.
+            memory.storable &= anew.is_some();
+            anew.unwrap_or(FAR)
         };
         self.storable = memory.storable;
         if boots.is_none() {
