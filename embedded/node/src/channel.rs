@@ -108,7 +108,7 @@ impl Channel {
     pub(crate) fn admit(&self, stamp: Stamp) -> Result<Admitted, Reason> {
         let admitted = match &self.guard {
             Guard::Fence(fence) => fence.admit(stamp),
-            // What it granted is in force or is not; nothing raises it from outside, however far it leaps.
+            // What it granted is in force or is not; nothing raises it from outside, and no leap is to be looked at.
             Guard::Grantor(grantor) => {
                 let mark = grantor.record().ok_or(Reason::Storage)?.mark;
                 Fence::new(mark, Limits::default()).admit(stamp)

@@ -189,7 +189,7 @@ impl<F: NorFlash> Store<F> {
             boots
         } else {
             let anew = self.begin_anew().await;
-            // What cannot even be read is not to be counted in.
+            // Without a number of its own nothing is to be counted, and nothing obeyed.
             memory.storable &= anew.is_some();
             anew.unwrap_or(FAR)
         };
@@ -262,14 +262,14 @@ impl<F: NorFlash> Store<F> {
     /// A number that no other boot has had, as far as what is left of the flash differs from what it was then: two boots of
     /// one number would accept each other's challenges. It is far above every count that can be read anywhere, one from after
     /// an earlier loss among them: of two that a cut uncovers the greater is believed, and the last count before the loss is
-    /// one that cannot be read. `None` where the flash cannot be.
+    /// one that cannot be read. `None` where the flash cannot be, or none is left above.
     async fn begin_anew(&mut self) -> Option<u32> {
         let mut number = self.logs.fingerprint().await?;
         for copy in Copy::BOTH {
             if self.logs.highest(copy, Key::BOOTS).await.is_ok()
                 && let Some(boots) = record::decode::<Boots>(self.logs.slot(copy).value())
             {
-                number = number.max(boots.count.saturating_add(1 << 16));
+                number = number.max(boots.count.checked_add(1 << 16)?);
             }
         }
         Some(number)

@@ -213,8 +213,8 @@ impl Coordinator for Postgres {
     }
 }
 
-/// For how long one of so many hosts is waited for: all have their turn before the call is overdue, half a heartbeat after it
-/// began.
+/// For how long one of so many hosts may take to accept a connection: all have had their turn before the call is overdue, half
+/// a heartbeat after it began. One that accepts and then says nothing has all of the call.
 fn share(ttl: Duration, hosts: usize) -> Duration {
     let hosts = u64::try_from(hosts).unwrap_or(u64::MAX).clamp(1, 1_000);
     Duration::from_micros((ttl.as_micros() / 8 / hosts).max(1_000))

@@ -266,7 +266,7 @@ impl Mark {
     }
 
     /// Epoch and token as the fence orders them; then what makes others wait longer, and a loss above all.
-    pub(super) fn order(&self, other: &Self) -> Option<Ordering> {
+    fn order(&self, other: &Self) -> Option<Ordering> {
         let rank = |mark: &Self| match mark {
             Self::Stands(record) => (false, record.ttl),
             Self::Lost(_) => (true, fencegate::Duration::ZERO),
