@@ -7,8 +7,9 @@
 //! version. So a take-over waits a whole TTL from when the challenger first looked, however long the holder has been dead.
 //!
 //! The item of the lock `NAME` has the table's partition key `lock` (a string), and `token`, `holder`, `ttl_us`, `held`,
-//! `version`, and in `asked` who has asked for it. A release sets `held` to false and keeps the item: **an item that is deleted forgets its count**, and then the
-//! operator raises the epoch, a number in the attribute `epoch`, which comes with the token in one step:
+//! `version`, and in `asked` who has asked for it. A release sets `held` to false and keeps the item: **an item that is
+//! deleted forgets its count**, and then the operator raises the epoch, a number in the attribute `epoch`, which comes with
+//! the token in one step:
 //! `aws dynamodb update-item --table-name locks --key '{"lock": {"S": "press-7"}}' --update-expression 'SET epoch = :e'
 //! --expression-attribute-values '{":e": {"N": "1"}}'`. Keep TTL deletion off, and the table in one Region: a global table
 //! that agrees eventually gives the lock once in each.

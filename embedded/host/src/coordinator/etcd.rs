@@ -1,9 +1,9 @@
 //! etcd: a lease and a key that hangs on it; the token is the key's create revision.
 //!
-//! The key `NAME` has the holder as its value, and who has asked for it, and lives as long as its lease. Revisions only go up, so a later holder's
-//! token is higher; a restore from a snapshot takes them back, and then the operator raises the epoch, a decimal number in
-//! the key `NAME/epoch`, before anybody works: `etcdctl put press-7/epoch 1`. It is read in the transaction that makes the
-//! key. A release deletes the key only at its create revision.
+//! The key `NAME` has the holder as its value, and who has asked for it, and lives as long as its lease. Revisions only go
+//! up, so a later holder's token is higher; a restore from a snapshot takes them back, and then the operator raises the epoch,
+//! a decimal number in the key `NAME/epoch`, before anybody works: `etcdctl put press-7/epoch 1`. It is read in the
+//! transaction that makes the key. A release deletes the key only at its create revision.
 //!
 //! **A restore takes back more than the revisions: a lease that was granted after the snapshot is not in it, and its holder may
 //! be inside its window.** So keep the restored cluster down until the longest TTL has passed since the old one answered last,

@@ -5,8 +5,8 @@
 //! two workers from doing the same work most of the time, and it cannot fence: `fencegate hold` refuses to protect a gate
 //! with it unless it is told that this is for efficiency only.
 //!
-//! Keys: `NAME` has the holder, the token and who has asked for it, `{NAME}:token` the count, `{NAME}:epoch` the operator's epoch. TTLs are whole
-//! milliseconds.
+//! Keys: `NAME` has the holder, the token and who has asked for it, `{NAME}:token` the count, `{NAME}:epoch` the operator's
+//! epoch. TTLs are whole milliseconds.
 
 mod link;
 pub mod redlock;
