@@ -113,7 +113,8 @@ pub struct Node<R, W, F, O, D, I, P, C, L, const N: usize> {
     /// What shows a person by the board how things stand.
     pub lamp: L,
     /// The longest that storing one entry in both copies may take, erasing a page in each included. While something is
-    /// driven, a store that takes longer than that may end in the watchdog's reset, which is safe.
+    /// driven, a store that takes longer than that may end in the watchdog's reset, which is safe. (One that mends first what
+    /// another has left may.)
     pub worst_store: Duration,
 }
 

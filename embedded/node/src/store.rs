@@ -149,7 +149,7 @@ impl<F: NorFlash> Store<F> {
     /// [`Self::boot`] in place: what it says of a gate counts where it says that there is one.
     pub(crate) async fn read(&mut self, provisioning: &mut Provisioning, memory: &mut Memory) -> Life {
         (self.state, self.stage, self.begun, self.mended) = (State::Closed, None, false, 0);
-        self.storable = false;
+        (self.storable, self.logs.torn) = (false, false);
         memory.storable = self.mend().await;
         memory.mended = self.mended;
         let verdict = self.logs.compare(Key::GATE).await;
@@ -232,6 +232,7 @@ impl<F: NorFlash> Store<F> {
         if !self.storable {
             return Err(StoreError::Flash);
         }
+        self.mend_torn().await?;
         if self.distrusted {
             // The next boot will have a counter again. That no mark is to be trusted must not end with this one.
             for key in (0..marks).map_while(Key::mark) {
@@ -255,6 +256,7 @@ impl<F: NorFlash> Store<F> {
     /// # Errors
     /// [`StoreError`]; then they count as restless still.
     pub(crate) async fn rest(&mut self, boots: u32) -> Result<(), StoreError> {
+        self.mend_torn().await?;
         self.boots.rested = self.boots.rested.saturating_add(boots).min(self.boots.count);
         self.store_boots().await
     }
@@ -288,6 +290,7 @@ impl<F: NorFlash> Store<F> {
     /// # Errors
     /// [`StoreError`]; then a copy may have the earlier value or the new one, and the next boot may find either.
     pub async fn put(&mut self, entry: &Entry) -> Result<Stored, StoreError> {
+        self.mend_torn().await?;
         let mut census = None;
         let key = match entry {
             Entry::Mark { channel, .. } => {
@@ -309,10 +312,14 @@ impl<F: NorFlash> Store<F> {
             self.vacate(key).await?;
         }
         self.logs.a.fill(|bytes| write(entry, census, bytes))?;
+        let before = self.state;
+        if census.is_some() {
+            self.state = State::Closed; // until it is known which provisioning is in force
+        }
         self.logs.store(key).await?;
         let stored = read_back(entry, self.logs.a.value()).map(Stored::read_back).ok_or(StoreError::ReadBack)?;
         if let Some(census) = census {
-            if self.state == State::Blank {
+            if before == State::Blank {
                 // From here on no damage makes it a blank board. A cut before is as if this were still to come.
                 self.boots = Boots::default();
                 let _ = self.store_boots().await;

@@ -69,6 +69,7 @@ impl<F: NorFlash> Logs<F> {
     /// of all, and of which no more is to be there.)
     pub(super) async fn store(&mut self, key: Key) -> Result<(), StoreError> {
         let doubtful = core::mem::replace(&mut self.doubtful, true);
+        self.torn = true;
         for _ in 0..=u8::from(doubtful && key != Key::STAGE) {
             for copy in Copy::BOTH {
                 self.append(Copy::A, copy, key).await?;
@@ -92,6 +93,7 @@ impl<F: NorFlash> Logs<F> {
                 tries += 1;
             }
         }
+        self.torn = false;
         Ok(())
     }
 
@@ -164,6 +166,15 @@ impl<F: NorFlash> Store<F> {
             }
         }
         false
+    }
+
+    /// Mends what a store that failed has left, which is what a cut leaves, before anything else is written.
+    pub(super) async fn mend_torn(&mut self) -> Result<(), StoreError> {
+        if self.logs.torn && !self.mend().await {
+            return Err(StoreError::Flash);
+        }
+        self.logs.torn = false;
+        Ok(())
     }
 
     /// Erases a copy, provided that the other one has everything, and as late as this one; whether it did.

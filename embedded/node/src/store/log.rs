@@ -95,6 +95,8 @@ pub(super) struct Logs<F> {
     /// Whether the next record may come to lie on a word that a cut, or a write that failed, has half-programmed, and that
     /// reads as erased for now.
     pub(super) doubtful: bool,
+    /// Whether a store was begun and did not come to its end.
+    pub(super) torn: bool,
 }
 
 impl<F> Logs<F> {
@@ -122,7 +124,7 @@ impl<F: NorFlash> Logs<F> {
 
     pub(super) const fn new(flash: F) -> Self {
         let () = Self::_WORD;
-        Self { flash, a: Slot::EMPTY, b: Slot::EMPTY, buffer: [0; BUFFER], doubtful: true }
+        Self { flash, a: Slot::EMPTY, b: Slot::EMPTY, buffer: [0; BUFFER], doubtful: true, torn: false }
     }
 
     /// Reads what `copy` holds under `key`, past any cache, into the copy's slot.

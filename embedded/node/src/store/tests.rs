@@ -3,9 +3,9 @@
 //! A run prints its seed. `FENCEGATE_SEED=… cargo test -p fencegate-node store` repeats it, and `FENCEGATE_SOAK=1` cuts at
 //! every position of everything that a gate does, through three full trips round the storage.
 //!
-//! Every position is: a write stops at each of its words, whose bits are then done, begun or not begun at random; an erase
-//! stops at 64 places (`nor.rs`), its bits risen together, one after the other, or all but a few. Each of them once, with one
-//! throw of the dice for what is torn.
+//! Every position is: each byte of each write and of each erase (`nor.rs`). A word is torn in order of its bytes, or with each
+//! of its bits done, begun or not begun; a page with its bits risen together, one after the other, or all but a few. Each
+//! position once, with one throw of the dice for what is torn.
 
 mod basics;
 mod cuts;

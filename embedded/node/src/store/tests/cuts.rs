@@ -1,7 +1,7 @@
-//! Power cuts: everything that a gate does, cut in every word of every write and in 64 places of every erase.
+//! Power cuts: everything that a gate does, cut at every byte of every write and of every erase.
 
 use super::model::{Model, Operation, is_one, provision_in_order, run, seen};
-use super::nor::Nor;
+use super::nor::{BYTE, Nor};
 use super::*;
 use crate::words::Words;
 
@@ -34,15 +34,14 @@ fn assert_not_behind(later: &Model, earlier: &Model, context: &str) {
     assert!(serials.0 >= serials.1, "{context}: latched {serials:?}");
 }
 
-/// Cut after `power` bytes of `operation`; whether it was done before.
-fn cut<F: Part>(chip: &Chip, from: &Model, operation: &Operation, power: usize, random: &mut Random) -> bool {
+/// Cut after `power` of `operation`.
+fn cut<F: Part>(chip: &Chip, from: &Model, operation: &Operation, power: usize, random: &mut Random) {
     let to = from.after(operation);
     let mut store = open::<F>(Chip { noise: random.next(), ..chip.clone() });
     let _ = block_on(store.boot());
     set_power(&mut store, power);
     let acknowledged = run(&mut store, operation).is_ok();
     let torn = self::chip(store);
-    let whole = torn.power > 0;
     let torn_half =
         torn.weak.iter().position(|weak| *weak != 0).map(|at| at / (torn.weak.len() / 2) * (torn.weak.len() / 2));
     let context = format!("{operation:?} cut after {power}, acknowledged: {acknowledged}");
@@ -64,7 +63,7 @@ fn cut<F: Part>(chip: &Chip, from: &Model, operation: &Operation, power: usize, 
 
     // The boot that mends is itself cut, and what it says counts nevertheless.
     let mut store = open::<F>(Chip { noise: random.next(), ..torn.clone() });
-    let again = random.below(600);
+    let again = random.below(600 * BYTE);
     set_power(&mut store, again);
     let reported = block_on(store.boot());
     let (later, _) = found::<F>(self::chip(store), random.next(), &format!("{context}, mending cut after {again}"));
@@ -126,10 +125,9 @@ fn cut<F: Part>(chip: &Chip, from: &Model, operation: &Operation, power: usize, 
     let ttl = if anew { higher.ttl.max(wanted.gate.longest_window) } else { higher.ttl };
     assert_eq!(third.marks[0], Remembered::Mark(GrantRecord { ttl, ..higher }), "{context}");
     assert!(third.provisioning == wanted && third.boots == second.boots + 1, "{context}: {third:?}");
-    whole
 }
 
-/// Cut after `power` bytes of the first boot that is counted after the counter was lost. Nothing that goes up is trusted after
+/// Cut after `power` of the first boot that is counted after the counter was lost. Nothing that goes up is trusted after
 /// it, and its number was none before. Until it is acknowledged the board may be at what it stood at before (an older record
 /// that an erased one has uncovered), or can store nothing: that is a fault, and whether it was is the answer.
 fn cut_anew<F: Part>(chip: &Chip, from: &Model, operation: &Operation, power: usize, random: &mut Random) -> bool {
@@ -143,13 +141,16 @@ fn cut_anew<F: Part>(chip: &Chip, from: &Model, operation: &Operation, power: us
     for _ in 0..3 {
         let mut store = open::<F>(Chip { noise: random.next(), ..torn });
         let Boot::Gate(found, memory) = block_on(store.boot()) else { panic!("{context}: no gate") };
-        assert!(found == from.provisioning && memory.latched.says(from.latched), "{context}");
+        assert!(found == from.provisioning, "{context}: {found:?}");
         let counted = all_lost(&memory) && memory.boots == to.boots + 1;
         let uncounted = all_lost(&memory) && memory.boots >= 1 << 31 && store.distrusted;
         let stood = memory.boots == before.boots + 1
             && memory.marks.iter().zip(&before.marks).all(|(mark, before)| seen(mark) == seen(before));
         let fault = all_lost(&memory) && !memory.storable;
         assert!(counted || !acknowledged && (uncounted || stood || fault), "{context}: {memory:?} from {from:?}");
+        // Where nothing can be stored, more may be held.
+        let holds = if fault { memory.latched.or(from.latched) } else { from.latched };
+        assert!(memory.latched.says(holds), "{context}: {memory:?} from {from:?}");
         if fault {
             return true;
         }
@@ -177,7 +178,7 @@ pub(super) fn set_power<F: Part>(store: &mut Store<F>, power: usize) {
 }
 
 /// One step of a life: where the chip and the gate stood, what was done, and after how much power it can be cut: before
-/// each word that it writes and in each step of an erase, and not at all.
+/// each byte that it writes or erases, and not at all.
 struct Step {
     chip: Chip,
     model: Model,
@@ -229,11 +230,8 @@ fn a_life_of_cuts<F: Part>() {
     let places: Vec<(&Step, usize)> = steps
         .iter()
         .flat_map(|step| {
-            let powers: Vec<usize> = if soak() || random.below(120) == 0 {
-                step.powers.clone()
-            } else {
-                (0..2).map(|_| step.powers[random.below(step.powers.len())]).collect()
-            };
+            let all = step.powers.last().unwrap();
+            let powers = if soak() { step.powers.clone() } else { (0..3).map(|_| random.below(all + 1)).collect() };
             powers.into_iter().map(move |power| (step, power))
         })
         .collect();
@@ -301,7 +299,7 @@ fn a_first_provisioning<F: Part>() {
             Boot::Blank => {
                 assert!(!finished, "cut after {power}");
                 // Cut again while it is tried again, with fewer outputs and channels.
-                set_power(&mut store, random.below(3_000));
+                set_power(&mut store, random.below(3_000 * BYTE));
                 let again = provision_in_order(&mut store, &provisioning(0), &mut random).is_ok();
                 let mut store = open::<F>(Chip { noise: random.next(), ..chip(store) });
                 match block_on(store.boot()) {
@@ -328,7 +326,7 @@ fn a_first_provisioning<F: Part>() {
         if whole {
             break;
         }
-        power += if soak() { 1 } else { 1 + random.below(8) };
+        power += BYTE * if soak() { 1 } else { 1 + random.below(8) };
     }
     println!("counted: {}: {lost} boards of {tries} lost to two cuts in their first provisioning", F::name());
     assert!(lost * 20 <= tries, "{lost} of {tries}");
@@ -354,7 +352,7 @@ fn cuts_upon_cuts<F: Part>(lives: usize) {
         'life: for _ in 0..150 {
             let mut store = open::<F>(Chip { noise: random.next(), ..chip });
             let most = [60, 400, 3_000][random.below(3)];
-            let power = random.below(most);
+            let power = random.below(most * BYTE);
             set_power(&mut store, power);
             let mut acknowledged = model.clone();
             if let Boot::Gate(found, memory) = block_on(store.boot()) {

@@ -1,6 +1,7 @@
 //! A NOR flash whose power fails at any byte.
 
 use crate::words::Words;
+use core::cmp::Ordering;
 use embedded_storage_async::nor_flash::{ErrorType, NorFlash, NorFlashError, NorFlashErrorKind, ReadNorFlash};
 
 /// `SplitMix64` (Steele, Lea and Flood, 2014).
@@ -27,8 +28,8 @@ impl Random {
     }
 }
 
-/// Bytes that an erase gets on with at a time.
-pub(super) const STEP: usize = 64;
+/// The power that it takes to write a byte. To erase one takes 1.
+pub(super) const BYTE: usize = 64;
 
 /// The bits of a flash, and its power.
 #[derive(Clone)]
@@ -40,14 +41,14 @@ pub(super) struct Chip {
     pub(super) any_weak: bool,
     /// How weak bits read in this boot.
     pub(super) noise: u64,
-    /// Bytes that are still written, and steps of an erase, before the power fails.
+    /// How much power there is before it fails: [`BYTE`] for each that is written, 1 for each that is erased.
     pub(super) power: usize,
     /// How often each page was erased.
     pub(super) erases: Vec<u32>,
     pub(super) reads: usize,
     /// How much power there was when each erase began.
     pub(super) erasing: Vec<usize>,
-    /// Where the power could fail: how much of it there was before each word and each step of an erase.
+    /// Where the power could fail: how much of it there was before each byte of each write and each erase.
     pub(super) places: Option<Vec<usize>>,
     /// Weak bits read anew at each read, and not at each boot alone.
     pub(super) fickle: bool,
@@ -75,35 +76,39 @@ impl Chip {
         }
     }
 
-    /// A place where the power could fail.
-    fn place(&mut self) {
+    /// Spends the power that `bytes` take, at `each` of them; what does not find enough finds how many bytes it was enough for.
+    fn spend(&mut self, bytes: usize, each: usize) -> Result<(), usize> {
         let power = self.power;
-        self.places.iter_mut().for_each(|places| places.push(power));
-    }
-
-    fn spend(&mut self) -> Result<(), Dead> {
-        self.power = self.power.checked_sub(1).ok_or(Dead)?;
-        Ok(())
+        self.places.iter_mut().for_each(|places| places.extend((0..bytes).map(|done| power - done * each)));
+        self.power = power.saturating_sub(bytes * each);
+        if power < bytes * each { Err(power / each) } else { Ok(()) }
     }
 
     fn cut(&self, at: usize) -> Random {
         Random(self.noise ^ (at as u64) << 20 ^ 0x5bd1_e995)
     }
 
-    /// The power fails while `word` is programmed: each of its bits is done, begun or not yet begun.
-    fn tear(&mut self, at: usize, word: &[u8]) {
+    /// The power fails while `word` is programmed, after `done` of its bytes: those are done and those behind it not yet
+    /// begun; or, where all are programmed together, each bit of each is done, begun or not yet begun.
+    fn tear(&mut self, at: usize, word: &[u8], done: usize) {
         let mut random = self.cut(at);
         self.any_weak = true;
-        for (at, byte) in (at..).zip(word) {
+        let together = random.below(2) == 0;
+        for (n, byte) in word.iter().enumerate() {
+            let at = at + n;
             let change = self.bytes[at] & !byte;
-            let (begun, done) = (random.bits(160), random.bits(96));
+            let (begun, done) = match n.cmp(&done) {
+                Ordering::Less if !together => (0xff, 0xff),
+                Ordering::Greater if !together => (0, 0),
+                _ => (random.bits(160), random.bits(96)),
+            };
             self.bytes[at] &= !(change & begun & done);
             self.weak[at] |= change & begun & !done;
         }
     }
 
-    /// The power fails while a page is erased, `done` of 256 parts of it: its bits rise together, or one after the other, or
-    /// all have risen but a few, which may read as risen too.
+    /// The power fails while a page is erased, after as long as `done` of its bytes take: its bits rise together, or one after
+    /// the other, or all have risen but a few, which may read as risen too.
     fn tear_page(&mut self, page: std::ops::Range<usize>, done: usize) {
         let mut random = self.cut(page.start + done);
         self.any_weak = true;
@@ -111,13 +116,13 @@ impl Chip {
         let len = page.len();
         for (n, at) in page.enumerate() {
             let zeros = !self.bytes[at] | self.weak[at];
-            let reached = |part: usize| if n * 256 / len < part { 0xff } else { 0 };
+            let reached = |done: usize| if n < done { 0xff } else { 0 };
             let (risen, settled) = if few {
                 (0xff, if random.below(1_000) == 0 { random.bits(192) } else { 0xff })
             } else if together {
-                (random.bits(done), random.bits(done / 2))
+                (random.bits(done * 256 / len), random.bits(done * 128 / len))
             } else {
-                (reached(done), reached(done.saturating_sub(16)))
+                (reached(done), reached(done.saturating_sub(len / 16)))
             };
             self.bytes[at] |= zeros & risen;
             self.weak[at] = zeros & risen & !settled;
@@ -179,12 +184,9 @@ impl<const WORD: usize, const READ: usize> NorFlash for Nor<WORD, READ> {
         assert!(from.is_multiple_of(4096) && to == from + 4096, "a page");
         let _ = chip.bytes.get(to - 1).ok_or(Dead)?;
         chip.erasing.push(chip.power);
-        for step in (0..4096).step_by(STEP) {
-            chip.place();
-            if chip.power == 0 {
-                chip.tear_page(from..to, step * 256 / 4096);
-            }
-            chip.spend()?;
+        if let Err(done) = chip.spend(4096, 1) {
+            chip.tear_page(from..to, done);
+            return Err(Dead);
         }
         chip.bytes[from..to].fill(0xff);
         chip.weak[from..to].fill(0);
@@ -198,13 +200,10 @@ impl<const WORD: usize, const READ: usize> NorFlash for Nor<WORD, READ> {
         assert!(start.is_multiple_of(WORD) && bytes.len().is_multiple_of(WORD), "whole words");
         let _ = chip.bytes.get(start..start + bytes.len()).ok_or(Dead)?;
         for (at, word) in (start..).step_by(WORD).zip(bytes.chunks(WORD)) {
-            chip.place();
-            if chip.power < WORD {
-                chip.power = 0;
-                chip.tear(at, word);
+            if let Err(done) = chip.spend(WORD, BYTE) {
+                chip.tear(at, word, done);
                 return Err(Dead);
             }
-            chip.power -= WORD;
             for (at, byte) in (at..).zip(word) {
                 chip.bytes[at] &= byte;
                 chip.weak[at] &= byte;

@@ -3,7 +3,7 @@
 
 use super::cuts::set_power;
 use super::model::{Model, Operation, is_one, run, seen};
-use super::nor::{Nor, STEP};
+use super::nor::{BYTE, Nor};
 use super::*;
 use crate::words::Words;
 
@@ -28,7 +28,7 @@ fn rot_here_and_a_cut_there<F: Part>(tries: usize) {
             for _ in 0..8 {
                 let mut store = open::<F>(Chip { noise: random.next(), ..flash.clone() });
                 let _ = block_on(store.boot());
-                set_power(&mut store, all - erasing + random.below(4096 / STEP));
+                set_power(&mut store, all - erasing + random.below(4096));
                 let _ = run(&mut store, &operation);
                 let mut torn = chip(store);
                 let half = torn.bytes.len() / 2;
@@ -106,7 +106,7 @@ fn a_hard_life<F: Part>(random: &mut Random, fickle: bool, errors: usize) -> End
         let mut store = open::<F>(Chip { noise: random.next(), fickle, ..chip });
         if n > 0 {
             let most = [60, 400, 1_500, 6_000][random.below(4)];
-            set_power(&mut store, random.below(most));
+            set_power(&mut store, random.below(most * BYTE));
         }
         let Boot::Gate(found, memory) = block_on(store.boot()) else {
             chip = self::chip(store);
@@ -127,7 +127,7 @@ fn a_hard_life<F: Part>(random: &mut Random, fickle: bool, errors: usize) -> End
                     model = model.after(&operation);
                 } else if errors > 0 {
                     errors -= 1;
-                    set_power(&mut store, random.below(2_000));
+                    set_power(&mut store, random.below(2_000 * BYTE));
                 } else {
                     break;
                 }
@@ -181,24 +181,29 @@ fn wide_reads_lose_nothing() {
 #[test]
 fn where_weak_bits_never_read_alike_nothing_goes_down() {
     let group = "weak bits never alike";
-    let groups = [
+    seldom([
         hard_lives::<Nor<4>>(group, true, 0),
         hard_lives::<Nor<8, 8>>(group, true, 0),
         hard_lives::<Nor<32>>(group, true, 0),
-    ];
-    let [all, lost] = groups.into_iter().fold([0; 2], |[all, lost], [a, b]| [all + a, lost + b]);
-    // One life in fifty; a sample of nine may meet two by chance.
-    assert!(lost <= 2 + all / 50, "{lost} of {all}");
+    ]);
 }
 
-/// Safe, and often of no use any more: a flash that fails and is written to none the less may lose the provisioning too. How
-/// often it did is printed.
+/// What a store that failed has left is mended before anything else is written, as after a cut; that this may fail as well is
+/// a fault, and seldom.
 #[test]
 fn a_flash_that_fails_and_goes_on_brings_nothing_down() {
-    let group = "a flash that fails three times";
-    let _ = hard_lives::<Nor<4>>(group, false, 3);
-    let _ = hard_lives::<Nor<8>>(group, false, 3);
-    let _ = hard_lives::<Nor<32>>(group, false, 3);
+    let group = "a flash that fails three times a boot";
+    seldom([
+        hard_lives::<Nor<4>>(group, false, 3),
+        hard_lives::<Nor<8>>(group, false, 3),
+        hard_lives::<Nor<32>>(group, false, 3),
+    ]);
+}
+
+/// One life in fifty; a sample of nine may meet two by chance.
+fn seldom(groups: [[usize; 2]; 3]) {
+    let [all, lost] = groups.into_iter().fold([0; 2], |[all, lost], [a, b]| [all + a, lost + b]);
+    assert!(lost <= 2 + all / 50, "{lost} of {all}");
 }
 
 /// A later firmware has stored a mark that this one cannot read, and a page's markers read either way: what this one can
