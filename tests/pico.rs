@@ -299,6 +299,25 @@ fn the_led_shows_safe_driven_and_fault() {
     assert!(near(&rhythm(&fault), 200, 400), "{fault:?}");
 }
 
+/// The firmware with the fast line: a drive and its answer are over before 115,200 baud would have had them through.
+#[test]
+fn the_fast_line_is_fast() {
+    let gate = EmulatedGate::fast();
+    let mut monitor = gate.monitor();
+    gate.done("raise --channel 1 --token 7 --holder a");
+    monitor.ask("trips");
+    gate.done("drive --channel 1 --token 7 --holder a --value 1 --window 5s");
+    assert_eq!(monitor.outputs(), 2);
+    let answer = monitor.ask("trips");
+    let mut trips = answer.lines().filter_map(|line| line.split_once(": ")).map(|(from, rest)| {
+        let numbers: Vec<u64> = [from].into_iter().chain(rest.split(' ')).map(|n| n.trim().parse().unwrap()).collect();
+        let [from, to, _, _, there, back] = numbers[..] else { panic!("{answer:?}") };
+        (to - from, (there + back) * 10 * 1_000_000_000 / 115_200)
+    });
+    let (took, bytes) = trips.next_back().unwrap();
+    assert!(took < bytes, "{took} ns, and {bytes} ns at 115,200 baud");
+}
+
 /// From the first instruction on, and after the RUN pin was pulled, each output is driven or pulled down, and UART0's input is
 /// pulled up: nothing floats on a board to which only the USB cable goes.
 #[test]

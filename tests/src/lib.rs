@@ -19,6 +19,7 @@ pub use server::{Server, is_root};
 use fencegate_host::KeyFile;
 use fencegate_host::wire::Role;
 use serde_json::Value;
+use server::kept;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -72,8 +73,12 @@ pub fn fencegate() -> Command {
 
 /// `cargo xtask`, without cargo.
 pub fn xtask() -> Command {
+    Command::new(xtask_program())
+}
+
+fn xtask_program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    Command::new(PROGRAM.get_or_init(|| program("xtask", "xtask", "")))
+    PROGRAM.get_or_init(|| program("xtask", "xtask", ""))
 }
 
 /// What a command said.
@@ -139,12 +144,25 @@ impl EmulatedGate {
     /// # Panics
     /// Where it does not get ready.
     pub fn of(kind: Board, folder: tempfile::TempDir) -> Self {
+        Self::with(kind, folder, &[])
+    }
+
+    /// A new gate whose line is fast: a Raspberry Pi Pico's.
+    ///
+    /// # Panics
+    /// Where it does not get ready.
+    pub fn fast() -> Self {
+        Self::with(Board::Rp2040, tempfile::tempdir().unwrap(), &["--fast"])
+    }
+
+    fn with(kind: Board, folder: tempfile::TempDir, options: &[&str]) -> Self {
         let said = File::options().create(true).append(true).open(folder.path().join("gate.said")).unwrap();
         let mut command = Self::command_of(kind, &folder.path().join("gate.flash"));
         if kind == Board::Rp2040 {
             command.arg("--usb").arg(folder.path().join("gate.usb"));
         }
         let mut child = command
+            .args(options)
             .arg("--panel")
             .arg(folder.path().join("gate.panel"))
             .arg("--monitor")
@@ -172,9 +190,9 @@ impl EmulatedGate {
     }
 
     fn command_of(kind: Board, flash: &Path) -> Command {
-        let mut command = xtask();
+        let mut command = kept(None, xtask_program());
         command.args(["gate", "--board", kind.name(), "--listen", "127.0.0.1:0", "--flash"]).arg(flash);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::null());
         command
     }
 
@@ -428,7 +446,7 @@ impl BlankBoard {
         let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let mut emulator = match kind {
             Board::Mps2 => {
-                let mut qemu = Command::new("qemu-system-arm");
+                let mut qemu = kept(None, "qemu-system-arm");
                 qemu.args(["-machine", "mps2-an385", "-display", "none", "-monitor", "none"])
                     .args(["-serial", &format!("tcp:{free},server=on,wait=off")])
                     .args(["-semihosting-config", "enable=on,target=native,arg=fencegate,arg=board.flash"])
@@ -439,7 +457,7 @@ impl BlankBoard {
             Board::Rp2040 => {
                 let image = uf2::of_elf(&std::fs::read(elf).unwrap(), uf2::RP2040).unwrap();
                 std::fs::write(folder.path().join("gate.uf2"), image).unwrap();
-                let mut node = Command::new("node");
+                let mut node = kept(None, "node");
                 node.arg(root.join("embedded/firmware/rp2040/emulator/run.js")).args([
                     "--image",
                     "gate.uf2",
@@ -453,13 +471,7 @@ impl BlankBoard {
                 node
             }
         };
-        let child = emulator
-            .current_dir(folder.path())
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+        let child = emulator.current_dir(folder.path()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let begun = Instant::now();
         while std::net::TcpStream::connect(free).is_err() {
             assert!(begun.elapsed() < READY, "the emulator opens no port");

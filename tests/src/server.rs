@@ -40,7 +40,7 @@ fn free_port() -> u16 {
 }
 
 /// A command that dies with the thread that starts it, even where that is killed, and runs as `user`.
-fn kept(user: Option<&str>, program: impl AsRef<std::ffi::OsStr>) -> Command {
+pub(crate) fn kept(user: Option<&str>, program: impl AsRef<std::ffi::OsStr>) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL"]);
     if let Some(user) = user {

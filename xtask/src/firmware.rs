@@ -30,20 +30,33 @@ pub fn build_with(root: &Path, board: &str, arguments: &[&str]) -> Result<PathBu
     } else {
         format!("building the firmware for {board} ({})", arguments.join(" "))
     };
+    // What cargo builds with other features has the same name: each is kept under its own before the other can be built.
+    let lock = workspace::target_dir(root)?.join("firmware.lock");
+    let lock = fs::File::create(&lock).with_context(|| format!("writing {}", lock.display()))?;
+    lock.lock().context("waiting for another build of firmware")?;
     let messages = Step::new(name, cargo).output()?;
-    executable(&messages).with_context(|| format!("cargo built no program for {board}"))
+    let built = executable(&messages).with_context(|| format!("cargo built no program for {board}"))?;
+    let kept = built.with_extension(if arguments == FAST { "fast.elf" } else { "elf" });
+    let new = kept.with_extension("new");
+    fs::copy(&built, &new).with_context(|| format!("writing {}", new.display()))?;
+    fs::rename(&new, &kept).with_context(|| format!("writing {}", kept.display()))?;
+    Ok(kept)
 }
 
-/// With these arguments the Pico's firmware has a line of 1,000,000 baud. The program takes the name of the one that ships.
-pub const FAST: &[&str] = &["--features", "fast"];
+/// With these arguments the Pico's firmware has a line of 1,000,000 baud.
+const FAST: &[&str] = &["--features", "fast"];
 
-/// Builds the firmware that ships for a board of people's own, or the one with the fast line, as the file that its boot loader
-/// takes; that file.
+/// Builds the firmware that ships for a board, with a line of 1,000,000 baud where that is asked for.
+pub fn build_for(root: &Path, board: Board, fast: bool) -> Result<PathBuf> {
+    ensure!(board == Board::Rp2040 || !fast, "{} has no fast line; `--board rp2040` has one", board.name());
+    build_with(root, board.name(), if fast { FAST } else { &[] })
+}
+
+/// The same as the file that its boot loader takes; that file.
 pub fn for_boot_loader(root: &Path, board: Board, fast: bool) -> Result<PathBuf> {
     setup::ensure(setup::FIRMWARE)?;
     ensure!(board == Board::Rp2040, "{} has no boot loader that takes files", board.name());
-    let (elf, suffix) =
-        if fast { (build_with(root, board.name(), FAST)?, "-fast") } else { (build(root, board.name())?, "") };
+    let (elf, suffix) = (build_for(root, board, fast)?, if fast { "-fast" } else { "" });
     let image = workspace::target_dir(root)?.join(format!("fencegate-{}{suffix}.uf2", board.name()));
     let elf = fs::read(&elf).with_context(|| format!("reading {}", elf.display()))?;
     fs::write(&image, uf2::of_elf(&elf, uf2::RP2040)?).with_context(|| format!("writing {}", image.display()))?;

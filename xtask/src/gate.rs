@@ -214,13 +214,12 @@ fn soon() -> Result<Deadline> {
     within(FIRST_ANSWER)
 }
 
-/// Builds the firmware, boots it with its flash in `flash`, and lets hosts speak with it on `listen` until a signal
-/// ends it.
-pub fn run(root: &Path, board: Board, listen: SocketAddr, flash: &Path, sides: &Sides) -> Result<()> {
+/// Builds the firmware, with a fast line where that is asked for, boots it with its flash in `flash`, and lets hosts speak
+/// with it on `listen` until a signal ends it.
+pub fn run(root: &Path, board: Board, fast: bool, listen: SocketAddr, flash: &Path, sides: &Sides) -> Result<()> {
     setup::ensure(setup::FIRMWARE)?;
     setup::ensure(board.emulator())?;
-    let image = Image::Gate;
-    let elf = image.build(root, board)?;
+    let (image, elf) = (Image::Gate, firmware::build_for(root, board, fast)?);
     let powering = Powering { board, elf: &elf, flash, image };
     runtime()?.block_on(async {
         let listener = TcpListener::bind(listen).await.with_context(|| format!("listen: {listen} cannot be used"))?;

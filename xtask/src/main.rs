@@ -65,6 +65,9 @@ enum Command {
         /// The board.
         #[arg(long, value_enum, default_value = "mps2")]
         board: Board,
+        /// With a line of 1,000,000 baud instead of 115,200.
+        #[arg(long)]
+        fast: bool,
         /// Where hosts connect.
         #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7033")]
         listen: SocketAddr,
@@ -230,9 +233,9 @@ fn run(command: &Command) -> Result<()> {
             Ok(())
         }
         Command::Gate { log: true, .. } if cfg!(not(feature = "log")) => again_with("log"),
-        Command::Gate { board, listen, flash, panel, usb, monitor, log } => {
+        Command::Gate { board, fast, listen, flash, panel, usb, monitor, log } => {
             let sides = Sides { panel: panel.clone(), usb: usb.clone(), monitor: monitor.clone(), log: *log };
-            gate::run(root, *board, *listen, flash, &sides)
+            gate::run(root, *board, *fast, *listen, flash, &sides)
         }
         Command::Soak { runs } => soak::run(root, runs),
         Command::Mutants { files } => mutants::run(root, files),

@@ -35,9 +35,7 @@ pub(super) fn measure(root: &Path) -> Result<String> {
     setup::ensure(setup::FIRMWARE)?;
     setup::ensure(Board::Rp2040.emulator())?;
     let folder = tempfile::Builder::new().prefix("bench-").tempdir_in(workspace::target_dir(root)?)?;
-    // The fast one first, and out of the way: the other takes its name, and is what remains.
-    let fast = folder.path().join("fast");
-    fs::copy(firmware::build_with(root, Board::Rp2040.name(), firmware::FAST)?, &fast)?;
+    let fast = firmware::build_for(root, Board::Rp2040, true)?;
     let image = firmware::for_boot_loader(root, Board::Rp2040, false)?;
     let elf = Image::Gate.build(root, Board::Rp2040)?;
     let flash = folder.path().join("bench.flash");
