@@ -88,6 +88,20 @@ fn a_server_that_is_frozen_is_one_that_does_not_answer() {
     assert_eq!((answer.status, answer.out.as_str()), (0, "yes\n"), "{answer:?}");
 }
 
+/// A server that is frozen hides none of those that are named behind it.
+#[test]
+fn a_server_that_is_frozen_hides_no_other() {
+    let (frozen, alive) = (Server::postgres(), Server::postgres());
+    let url = format!("postgres://tester@127.0.0.1:{},127.0.0.1:{}/postgres", frozen.port, alive.port);
+    frozen.signal("STOP");
+    let said = Held::begin(hold(&url, "a", &[], "sleep 3; echo yes")).end();
+    frozen.signal("CONT");
+    assert_eq!((said.status, said.out.as_str(), said.err.as_str()), (0, "yes\n", ""));
+    // A whole TTL of work, renewed at the one that answers.
+    let row = alive.psql(&["-c", "SELECT lock, holder FROM fencegate_lease"]).output().unwrap().stdout;
+    assert!(String::from_utf8(row).unwrap().starts_with("press-7|a#"));
+}
+
 #[test]
 fn what_is_wrong_at_postgresql_and_redis_is_one_sentence() {
     let (postgres, redis) = (Server::postgres(), Server::redis());

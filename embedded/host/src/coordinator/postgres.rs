@@ -7,6 +7,8 @@
 //! The row's end is on the wall clock of the database's machine. That clock must be slewed, not stepped; by how much it may
 //! be stepped all the same belongs into `clock_offset` of the plan. Table and sequence are made where they are not there.
 
+mod hosts;
+
 use super::asked::Asked;
 use super::{Access, Acquired, Call, Coordinator, CoordinatorError, Grant, Renewed};
 use fencegate::{Duration, Epoch, HolderId, Stamp, Token};
@@ -53,7 +55,7 @@ const RELEASED_WITHIN: Duration = Duration::from_secs(10);
 
 /// One lock in a database.
 pub struct Postgres {
-    config: Config,
+    hosts: Vec<Config>,
     name: String,
     holder: HolderId,
     asked: Asked,
@@ -78,24 +80,24 @@ impl Postgres {
     /// # Errors
     /// Where the address is none, or the certificates are none.
     pub fn new(url: &str, access: &Access, name: &str, holder: HolderId) -> Result<Self, CoordinatorError> {
-        let mut config = url.parse::<Config>().map_err(|error| CoordinatorError::Unfit(said(&error)))?;
-        if let Some(password) = &access.password {
-            config.password(password);
+        let mut hosts = hosts::hosts(url).map_err(|error| CoordinatorError::Unfit(said(&error)))?;
+        for config in &mut hosts {
+            if let Some(password) = &access.password {
+                config.password(password);
+            }
+            if !url.contains("sslmode=") {
+                config.ssl_mode(if access.ca.is_some() { SslMode::Require } else { SslMode::Disable });
+            }
         }
-        if !url.contains("sslmode=") {
-            config.ssl_mode(if access.ca.is_some() { SslMode::Require } else { SslMode::Disable });
-        }
+        let plain = hosts.iter().all(|config| config.get_ssl_mode() == SslMode::Disable);
         #[cfg(feature = "tls")]
-        let tls = match config.get_ssl_mode() {
-            SslMode::Disable => None,
-            _ => Some(tokio_postgres_rustls::MakeRustlsConnect::new(access.tls()?)),
-        };
+        let tls = if plain { None } else { Some(tokio_postgres_rustls::MakeRustlsConnect::new(access.tls()?)) };
         #[cfg(not(feature = "tls"))]
-        if config.get_ssl_mode() != SslMode::Disable {
+        if !plain {
             return Err(CoordinatorError::Unfit("this fencegate was built without tls".to_owned()));
         }
         Ok(Self {
-            config,
+            hosts,
             name: name.to_owned(),
             holder,
             asked: Asked::default(),
@@ -106,20 +108,23 @@ impl Postgres {
         })
     }
 
-    async fn connect(&self, ttl: Duration) -> Result<Client, tokio_postgres::Error> {
-        let mut config = self.config.clone();
-        if config.get_connect_timeout().is_none() {
-            config.connect_timeout(share(ttl, config.get_hosts().len()).into());
-        }
-        #[cfg(feature = "tls")]
-        if let Some(tls) = &self.tls {
-            let (client, connection) = config.connect(tls.clone()).await?;
-            tokio::spawn(connection); // ends with the client
-            return Ok(client);
-        }
-        let (client, connection) = config.connect(NoTls).await?;
-        tokio::spawn(connection);
-        Ok(client)
+    async fn connect(&self, ttl: Duration) -> Result<Client, CoordinatorError> {
+        hosts::first(&self.hosts, ttl, |config| {
+            #[cfg(feature = "tls")]
+            let tls = self.tls.clone();
+            async move {
+                #[cfg(feature = "tls")]
+                if let Some(tls) = tls {
+                    let (client, connection) = config.connect(tls).await.map_err(unanswered)?;
+                    tokio::spawn(connection); // ends with the client
+                    return Ok(client);
+                }
+                let (client, connection) = config.connect(NoTls).await.map_err(unanswered)?;
+                tokio::spawn(connection);
+                Ok(client)
+            }
+        })
+        .await
     }
 
     fn kept(&self) -> MutexGuard<'_, Option<Arc<Client>>> {
@@ -138,7 +143,7 @@ impl Postgres {
                 return Ok(Arc::clone(client));
             }
         }
-        let client = self.connect(ttl).await.map_err(unanswered)?;
+        let client = self.connect(ttl).await?;
         client.batch_execute(TABLE).await.map_err(unanswered)?;
         let client = Arc::new(client);
         *self.kept() = Some(Arc::clone(&client));
@@ -213,13 +218,6 @@ impl Coordinator for Postgres {
     }
 }
 
-/// For how long one of so many hosts may take to accept a connection: all have had their turn before the call is overdue, half
-/// a heartbeat after it began. One that accepts and then says nothing has all of the call.
-fn share(ttl: Duration, hosts: usize) -> Duration {
-    let hosts = u64::try_from(hosts).unwrap_or(u64::MAX).clamp(1, 1_000);
-    Duration::from_micros((ttl.as_micros() / 8 / hosts).max(1_000))
-}
-
 /// What was granted, where a stamp can be made of it.
 fn usable(token: i64, epoch: i64) -> Result<(Token, Epoch), CoordinatorError> {
     let token = u64::try_from(token).ok().and_then(Token::new);
@@ -286,14 +284,5 @@ mod tests {
         while let Some(ended) = calls.join_next().await {
             assert!(matches!(ended.unwrap(), Err(CoordinatorError::NoAnswer(_))));
         }
-    }
-
-    #[test]
-    fn every_host_has_its_turn_before_the_call_is_overdue() {
-        for (ttl, hosts) in [(3_000_000, 1), (3_000_000, 3), (10_000_000, 7), (600_000_000, 1)] {
-            let each = share(Duration::from_micros(ttl), hosts).as_micros();
-            assert!(each > 0 && each * hosts as u64 <= ttl / 6, "{ttl} {hosts}: {each}");
-        }
-        assert_eq!(share(Duration::from_micros(1), 0), Duration::from_millis(1), "never without any time");
     }
 }
