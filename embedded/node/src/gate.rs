@@ -27,6 +27,7 @@ use fencegate_wire::{
     BaseKey, Cause, Challenge, Counters, Fault, Header, Key, MAX_CHANNELS, MAX_GATE_OUTPUTS, Provisioning, Reason,
     Reply, Request, Role, Sealed, Tag, Unverified, What,
 };
+use tick::tears;
 
 /// For how long a flash that could not store what is latched is left alone.
 const LATCH_AGAIN: Duration = Duration::from_secs(1);
@@ -41,6 +42,8 @@ pub struct Gate {
     config: Provisioning,
     board: Board,
     storable: bool,
+    /// Whether the last store has failed, so that the next one mends first, which may take as long as a boot.
+    mends: bool,
     mended: u8,
     /// Until when a store that was refused as `busy` is waited for.
     store_wanted: Option<Deadline>,
@@ -126,6 +129,7 @@ impl Gate {
             config,
             board,
             storable: true,
+            mends: false,
             mended: 0,
             store_wanted: None,
             channels: heapless::Vec::new(),
@@ -186,12 +190,19 @@ impl Gate {
         }
     }
 
-    /// The boot counter could not be stored: the next boot would issue the same challenges, so nothing can be trusted.
+    /// The boot counter could not be stored: the next boot has the same number, so nothing can be trusted, and nothing that is
+    /// sealed in this one may be good in that. Its challenges, and its status, have the number 0, which no boot is counted as.
     pub fn not_counted(&mut self, now: Instant) {
         self.storable = false;
+        self.challenger = Challenger::new(0);
         for channel in &mut self.channels {
             channel.lose(now);
         }
+    }
+
+    /// Whether the next store may take as long as a boot: nothing is driven meanwhile.
+    pub const fn mends(&self) -> bool {
+        self.mends
     }
 
     /// What the outputs are to be set to, in their order on the board.
@@ -246,6 +257,7 @@ impl Gate {
     /// Takes a change back with the evidence that it is stored, or why it is not.
     pub fn stored(&mut self, now: Instant, pending: Pending, stored: Result<Stored, StoreError>) -> Step {
         let Pending { change, header, tag, challenge } = pending;
+        self.mends = tears(&stored);
         let Some(base) = self.base(header.role) else { return Step::Silent };
         let reader = Asker { header, key: base.answer(DOMAIN) };
         match change {
@@ -349,11 +361,12 @@ impl Gate {
     }
 
     /// No store may begin that could outlast the window of a driven channel, other than `own`, which lets go first, and
-    /// those whose end needs no processor; nor hold up one on its way to its safe state.
+    /// those whose end needs no processor; nor hold up one on its way to its safe state. One that mends first may outlast
+    /// any window, and the watchdog with it.
     fn not_busy(&mut self, now: Instant, own: Option<u8>) -> Result<(), Reason> {
         let busy = (self.channels.iter().enumerate()).any(|(n, channel)| {
-            let short = channel.is_driven() && channel.left(now) <= self.board.worst_store && !self.drops(n);
-            channel.is_letting_go() || (short && Some(n) != own.map(usize::from))
+            let short = self.mends || channel.left(now) <= self.board.worst_store && !self.drops(n);
+            channel.is_letting_go() || (channel.is_driven() && short && Some(n) != own.map(usize::from))
         });
         self.store_wanted = if busy { Deadline::after(now, WANTED) } else { None };
         if busy { Err(Reason::Busy) } else { Ok(()) }

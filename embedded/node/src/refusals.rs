@@ -1,19 +1,20 @@
 //! What hosts were refused for a reason that may pass: they were told no, and no copy of such a frame, which the line may
 //! still hold, is done later.
 //!
-//! A refusal uses up the challenge of its request, and every earlier one of the same host for the same channel. That is
-//! remembered for the last few hosts and channels; where one has to give way, its challenge and every earlier one is used up
-//! for everybody instead. A host that asks again does so with a newer challenge.
+//! A refusal uses up the challenge of its request, and every earlier one under the same key for the same channel. That is
+//! remembered for the last few keys and channels; where one has to give way, its challenge and every earlier one is used up
+//! for everybody instead. A host that asks again does so with a newer challenge. (Under the same key, and not of the same
+//! instance: whoever has a key has any number of those.)
 
 use fencegate_wire::{Challenge, Reason, Role, Tag};
 
-/// For how many hosts and channels it is kept.
+/// For how many keys and channels it is kept.
 const KEPT: usize = 4;
 
-/// The last refusal of one host on one channel.
+/// The last refusal under one key on one channel.
 #[derive(Clone, Copy, Debug)]
 struct Refusal {
-    role: Role,
+    key: Role,
     /// `None` for a provisioning.
     channel: Option<u8>,
     tag: Tag,
@@ -44,10 +45,10 @@ impl Refusals {
         if !matches!(reason, Authority | Storage | Jump | Expired | Fault | Held | Rate | Busy | Presence) {
             return None;
         }
-        let newest = self.used(role, channel).map_or(challenge, |used| used.max(challenge));
-        self.0.retain(|refusal| (refusal.role, refusal.channel) != (role, channel));
+        let (key, newest) = (of(role), self.used(role, channel).map_or(challenge, |used| used.max(challenge)));
+        self.0.retain(|refusal| (refusal.key, refusal.channel) != (key, channel));
         let given_way = self.0.is_full().then(|| self.0.remove(0).challenge);
-        let _ = self.0.push(Refusal { role, channel, tag, reason, challenge: newest }); // there is room
+        let _ = self.0.push(Refusal { key, channel, tag, reason, challenge: newest }); // there is room
         given_way
     }
 
@@ -56,9 +57,14 @@ impl Refusals {
         self.0.iter().find_map(|refusal| (refusal.tag == tag).then_some(refusal.reason))
     }
 
-    /// Up to which challenge a host has used all of its own on a channel.
+    /// Up to which challenge all are used that came under this one's key on a channel.
     pub(crate) fn used(&self, role: Role, channel: Option<u8>) -> Option<Challenge> {
-        let of = |refusal: &&Refusal| (refusal.role, refusal.channel) == (role, channel);
-        self.0.iter().find(of).map(|refusal| refusal.challenge)
+        let key = of(role);
+        self.0.iter().find(|refusal| (refusal.key, refusal.channel) == (key, channel)).map(|refusal| refusal.challenge)
     }
+}
+
+/// Whose key it is.
+fn of(role: Role) -> Role {
+    if let Role::Holder(holder) = role { Role::Holder(holder.name()) } else { role }
 }

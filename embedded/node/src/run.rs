@@ -113,8 +113,8 @@ pub struct Node<R, W, F, O, D, I, P, C, L, const N: usize> {
     /// What shows a person by the board how things stand.
     pub lamp: L,
     /// The longest that storing one entry in both copies may take, erasing a page in each included. While something is
-    /// driven, a store that takes longer than that may end in the watchdog's reset, which is safe. (One that mends first what
-    /// another has left may.)
+    /// driven, a store that takes longer than that may end in the watchdog's reset, which is safe. (One that follows a failed one
+    /// mends first what that has left, and waits for it until nothing is driven.)
     pub worst_store: Duration,
 }
 
@@ -254,7 +254,10 @@ where
             }
             if let Some(boots) = boot.rest_due(now()).filter(|_| gate.is_safe()) {
                 // Where that fails, the next boots are counted later than they need be.
-                let _ = self.store.rest(boots).await;
+                if gate.mends() {
+                    self.pins.watchdog.feed(BOOT);
+                }
+                gate.rested(self.store.rest(boots).await);
                 boot.rest(boots);
             }
         }
@@ -272,7 +275,7 @@ where
 
     /// Stores what is latched.
     async fn latch(&mut self, gate: &mut Gate, entry: Entry) {
-        let stored = self.pins.watch(gate, pin!(self.store.put(&entry))).await;
+        let stored = self.pins.watch(gate, pin!(self.store.put(&entry)), Duration::ZERO).await;
         let _ = gate.latched(now(), stored);
     }
 
@@ -303,10 +306,8 @@ where
                 }
                 Step::Store(pending) => {
                     let entry = pending.entry();
-                    if let Entry::Gate { .. } = entry {
-                        self.pins.watchdog.feed(BOOT);
-                    }
-                    let stored = self.pins.watch(gate, pin!(self.store.put(&entry))).await;
+                    let least = if let Entry::Gate { .. } = entry { BOOT } else { Duration::ZERO };
+                    let stored = self.pins.watch(gate, pin!(self.store.put(&entry)), least).await;
                     gate.poll(now(), self.pins.sense());
                     gate.stored(now(), pending, stored)
                 }
@@ -335,20 +336,35 @@ where
     }
 
     /// Waits for a store, which is never dropped half-way: that would be a power cut. On a flash that lets others run while
-    /// it works, windows end and inputs are looked at meanwhile.
-    async fn watch<T>(&mut self, gate: &mut Gate, mut store: Pin<&mut impl Future<Output = T>>) -> T {
+    /// it works, windows end and inputs are looked at meanwhile. A store that never ends is a hang: the watchdog is fed for it
+    /// for as long as it may take, which is `least` or more.
+    async fn watch<T>(&mut self, gate: &mut Gate, mut store: Pin<&mut impl Future<Output = T>>, least: Duration) -> T {
+        let may_take = if gate.mends() { BOOT } else { self.hang.max(least) };
+        if may_take > self.hang {
+            self.watchdog.feed(may_take); // nothing is driven
+        }
+        let give_up = now().checked_add(may_take);
         let mut wake = now();
         loop {
             match select(store.as_mut(), Timer::at(alarm(wake))).await {
                 Either::First(stored) => return stored,
-                Either::Second(()) => wake = self.settle(gate),
+                Either::Second(()) if give_up.is_some_and(|end| now() < end) => wake = self.settle(gate),
+                Either::Second(()) => wake = self.set(gate),
             }
         }
     }
 
-    /// Lets go of what is over, sets the pins, and feeds the watchdog with no more than the shortest window has left;
-    /// says when to come back.
+    /// Sets the pins, and feeds the watchdog with no more than the shortest window has left; says when to come back.
     fn settle(&mut self, gate: &mut Gate) -> Instant {
+        let wake = self.set(gate);
+        // The gate's deadline lies L before the window's end: what is late by L still ends with the window.
+        let left = gate.hang_by().and_then(|end| end.since(now()).ok());
+        self.watchdog.feed(left.map_or(self.hang, |left| left.min(self.hang)));
+        wake
+    }
+
+    /// Lets go of what is over, and sets the pins; says when to come back.
+    fn set(&mut self, gate: &mut Gate) -> Instant {
         let now = now();
         let wake = gate.poll(now, self.sense());
         let values = gate.outputs().chain(core::iter::repeat(0));
@@ -359,9 +375,6 @@ where
                 None => output.set(value),
             }
         }
-        // The gate's deadline lies L before the window's end: what is late by L still ends with the window.
-        let left = gate.hang_by().and_then(|end| end.since(now).ok());
-        self.watchdog.feed(left.map_or(self.hang, |left| left.min(self.hang)));
         self.lamp.show(gate.shows());
         let pulse = now.checked_add(PULSE).unwrap_or(now);
         wake.map_or(pulse, |wake| wake.min(pulse))

@@ -113,7 +113,8 @@ pub struct Store<F> {
     boots: Boots,
     /// Whether the boot counter was lost, and with it the trust in everything that goes up.
     distrusted: bool,
-    /// Whether the copies could be mended at boot, and the counter be read: else nothing is stored.
+    /// Whether the copies could be mended at boot, and the counter be read: else no boot is counted, and so nothing is obeyed.
+    /// What is latched is stored all the same: a stop must outlast even such a boot, if anything can be made of the flash.
     storable: bool,
     /// How many records were mended at boot.
     mended: u8,

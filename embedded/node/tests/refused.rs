@@ -217,3 +217,15 @@ fn what_a_later_host_says_is_out_of_range_as_a_whole() {
     assert_eq!(b.ask_with(a, first, drive(0, 33, 60_000, &[0])), None);
     assert_eq!(b.ask_with(operator, other, epoch(0, 1, 0)), None);
 }
+
+/// Whoever has a key has any number of instances. They are one: being refused as ever another one uses up nobody else's
+/// challenge.
+#[test]
+fn the_instances_of_one_holder_push_nobody_out() {
+    let mut b = Bench::new();
+    let challenge = b.challenge(holder("a"));
+    for n in 0..9 {
+        assert_eq!(b.ask(holder(&format!("b#{n}")), acquire(0, 1_000)), Some(Reason::Authority));
+    }
+    assert_eq!(b.ask_with(holder("a"), challenge, raise(0, 1)), None);
+}

@@ -126,6 +126,7 @@ impl Gate {
 
     /// Takes what [`Self::latch`] asked for with the evidence that it is stored; whether it is.
     pub fn latched(&mut self, now: Instant, stored: Result<Stored, StoreError>) -> bool {
+        self.mends = tears(&stored);
         let latched = stored.ok().and_then(|stored| stored.latched());
         self.unsure = latched.is_none();
         if let Some(latched) = latched {
@@ -138,6 +139,11 @@ impl Gate {
             self.log.write(now, None, What::Fault { fault: Fault::Storage });
         }
         latched.is_some()
+    }
+
+    /// Takes whether the boot that was counted is stored as one that has rested.
+    pub(crate) fn rested(&mut self, stored: Result<(), StoreError>) {
+        self.mends = tears(&stored);
     }
 
     /// When to call again at the latest.
@@ -190,6 +196,11 @@ impl Gate {
             (ChannelState::Safe, ChannelState::Safe) => ChannelState::Safe,
         })
     }
+}
+
+/// Whether a store has failed half-way.
+pub(super) const fn tears<T>(stored: &Result<T, StoreError>) -> bool {
+    matches!(stored, Err(StoreError::Flash | StoreError::ReadBack))
 }
 
 /// Whether an output is safe once it is 0, at once.

@@ -75,7 +75,6 @@ impl<F: NorFlash> Logs<F> {
                 self.append(Copy::A, copy, key).await?;
             }
         }
-        self.doubtful = doubtful && key == Key::STAGE;
         // A word that was half-programmed may have read as erased, and is not what was written to it now. The next is.
         for copy in [Copy::B, Copy::A] {
             let mut tries = 0;
@@ -93,7 +92,7 @@ impl<F: NorFlash> Logs<F> {
                 tries += 1;
             }
         }
-        self.torn = false;
+        (self.doubtful, self.torn) = (doubtful && key == Key::STAGE, false);
         Ok(())
     }
 

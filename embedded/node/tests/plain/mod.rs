@@ -24,6 +24,8 @@ pub(crate) use terms::{BURST, CHANNELS, EVERY, LATENESS, LONGEST, Output, TERMS,
 
 /// Who speaks: a holder by number, or one of these.
 pub(crate) const OPERATOR: u8 = 10;
+/// The other instance of holder 0.
+const SECOND_OF_A: u8 = 2;
 pub(crate) const OBSERVER: u8 = 11;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -125,7 +127,9 @@ pub(crate) struct Plain {
     /// Whether the flash may say otherwise, and until when it is left alone.
     unsure: bool,
     latch_again: u64,
-    /// The last four refusals for what may pass, one a host and channel: who, where, up to which tick, number, why.
+    /// Whether the last store has failed: the next one mends first, which takes nobody knows how long.
+    mends: bool,
+    /// The last four refusals for what may pass, one a key and channel: whose, where, up to which tick, number, why.
     refused: Vec<(u8, usize, u64, usize, &'static str)>,
     pub(crate) channels: [Channel; CHANNELS],
 }
@@ -172,6 +176,7 @@ impl Plain {
             latched,
             unsure,
             latch_again: 0,
+            mends: false,
             refused: vec![],
             channels,
         }
@@ -187,7 +192,7 @@ impl Plain {
     fn is_held_up(&self, own: usize) -> bool {
         self.channels.iter().enumerate().any(|(n, c)| match c.drive {
             Drive::Safe => false,
-            Drive::Driven { end, .. } => n != own && end - self.now <= WORST_STORE,
+            Drive::Driven { end, .. } => n != own && (self.mends || end - self.now <= WORST_STORE),
             Drive::LettingGo { .. } => true,
         })
     }

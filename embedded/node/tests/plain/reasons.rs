@@ -68,7 +68,7 @@ impl Plain {
         } else {
             self.is_held_up(*channel) || self.has_a_way_to_go(*channel)
         };
-        let no_room = now < self.wanted_until && end.is_some_and(|end| end <= now + WORST_STORE + AGAIN);
+        let no_room = now < self.wanted_until && end.is_some_and(|end| self.mends || end <= now + WORST_STORE + AGAIN);
         [
             ("role", if of_operator { *who != OPERATOR } else { *who >= OPERATOR }),
             ("authority", if terms.own { above } else { matches!(what, Acquire { .. } | Renew) }),

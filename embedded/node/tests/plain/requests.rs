@@ -1,6 +1,6 @@
 //! What becomes of a request: it is done, refused, or stored first.
 
-use super::{Asked, CHANNELS, Drive, LONGEST, OPERATOR, Plain, Said, TERMS, What, outlast};
+use super::{Asked, CHANNELS, Drive, LONGEST, OPERATOR, Plain, SECOND_OF_A, Said, TERMS, What, outlast};
 
 /// The reasons that may pass.
 const MAY_PASS: [&str; 8] = ["authority", "storage", "jump", "expired", "fault", "held", "rate", "busy"];
@@ -96,7 +96,7 @@ impl Plain {
     }
 
     pub(super) fn refused_up_to(&self, asked: &Asked) -> u64 {
-        let of = |refused: &&(u8, usize, u64, usize, &str)| (refused.0, refused.1) == (asked.who, asked.channel);
+        let of = |refused: &&(u8, usize, u64, usize, &str)| (refused.0, refused.1) == (key(asked.who), asked.channel);
         self.refused.iter().find(of).map_or(0, |refused| refused.2)
     }
 
@@ -106,8 +106,8 @@ impl Plain {
             boot == self.boot && self.void < tick && tick <= self.last && self.now.saturating_sub(tick) < LONGEST;
         if good && asked.channel < CHANNELS && MAY_PASS.contains(&reason) {
             let tick = tick.max(self.refused_up_to(asked));
-            self.refused.retain(|refused| (refused.0, refused.1) != (asked.who, asked.channel));
-            self.refused.push((asked.who, asked.channel, tick, asked.number, reason));
+            self.refused.retain(|refused| (refused.0, refused.1) != (key(asked.who), asked.channel));
+            self.refused.push((key(asked.who), asked.channel, tick, asked.number, reason));
             if self.refused.len() > 4 {
                 // What gives way is used up for everybody.
                 self.void = self.void.max(self.refused.remove(0).2);
@@ -115,4 +115,9 @@ impl Plain {
         }
         Said::Refused(reason)
     }
+}
+
+/// Whose key it speaks under: all instances of a holder have one.
+const fn key(who: u8) -> u8 {
+    if who == SECOND_OF_A { 0 } else { who }
 }

@@ -23,7 +23,7 @@ impl Plain {
 
     /// That is stored, or it is not.
     pub(crate) fn latched(&mut self, held: Option<Latched>) {
-        self.unsure = held.is_none();
+        (self.unsure, self.mends) = (held.is_none(), held.is_none());
         if let Some(held) = held {
             (self.latched, self.latch_again) = (held, 0);
         } else {
@@ -72,6 +72,7 @@ impl Plain {
     /// The store is over, at the present: `entry` is stored, or it is not.
     pub(crate) fn stored(&mut self, asked: &Asked, entry: Option<Mark>) -> Said {
         let (n, now, end) = (asked.channel, self.now, self.end(asked));
+        self.mends = entry.is_none();
         let Some(entry) = entry else {
             self.void = self.last;
             self.let_go(n, now);

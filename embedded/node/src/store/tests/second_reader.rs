@@ -115,6 +115,11 @@ fn a_hard_life<F: Part>(random: &mut Random, fickle: bool, errors: usize) -> End
         assert!(is_one(&found));
         model.provisioning = found;
         model.learn(&memory);
+        if !memory.storable {
+            // What is latched is stored even so.
+            let latched = Latched { serial: memory.latched.serial + 1, inhibited: 1, astray: 0 };
+            let _ = block_on(store.put(&Entry::Latched(latched)));
+        }
         if memory.storable && block_on(store.count(memory.boots)).is_ok() {
             model.boots = memory.boots;
             let mut errors = errors;
