@@ -7,7 +7,7 @@ use fencegate_host::wire::{
     Client, MAX_FRAME, MAX_PAYLOAD, Operation, Output, Provisioning, Reason, Request, Role, Timing,
 };
 use fencegate_host::{GateClient, clock, emulator};
-use fencegate_tests::{EmulatedGate, Host, Random, board, drive, is_soak, seed};
+use fencegate_tests::{EmulatedGate, Host, Over, Random, board, drive, is_soak, seed};
 use serde_json::json;
 use std::io::Read;
 use std::io::Write;
@@ -164,15 +164,6 @@ fn is_unharmed(gate: &EmulatedGate) {
     let (_, status) = gate.ask("status --timeout 20s");
     assert_eq!((&status["boots"], &status["fault"]), (&json!(1), &json!(null)), "{status}");
     assert!(!gate.gave_up(), "a firmware's last words: {}", gate.noise());
-}
-
-/// Tells whoever disturbs that it is over, also where a test fails: nobody is waited for who goes on for ever.
-struct Over<'a>(&'a AtomicBool);
-
-impl Drop for Over<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }
 
 /// While a holder drives output 0, `disturb` does what it does until told to stop. Nothing else is ever driven. Now and then

@@ -22,8 +22,10 @@ import { Usb } from "./usb.js";
 
 /** Bytes of the gate's memory, the last of the flash (`src/flash.rs`). */
 export const FLASH_LENGTH = 128 * 1024;
-/** Where it begins, in the flash. */
-const FLASH_BEGIN = 2 * 1024 * 1024 - FLASH_LENGTH;
+/** Bytes of the whole flash. */
+const FLASH_SIZE = 2 * 1024 * 1024;
+/** Where the gate's memory begins in it. */
+const FLASH_BEGIN = FLASH_SIZE - FLASH_LENGTH;
 const [FLASH, RAM] = [0x1000_0000, 0x2000_0000];
 /** The GPIOs (`src/board.rs`). */
 const [OUTPUTS, CONTACTS, INHIBIT, PRESENCE, LAMP] = [2, 8, 14, 15, 25];
@@ -61,7 +63,7 @@ export class Board {
   baud = null;
   /** Instructions that the processor has executed since the power came. */
   executed = 0;
-  /** How often an output was seen that nobody drives and nothing pulls down. */
+  /** How often an output was seen that nobody drives and nothing pulls down, or an open contact that nothing pulls. */
   floated = 0;
   #image;
   #memory;
@@ -243,12 +245,15 @@ export class Board {
     if (old) chip.sram.set(old.sram);
     chip.logger = this.#logger();
     rom.write(chip.bootrom);
+    // As long as the Pico's: there is nothing behind its end.
+    const flash = new Uint8Array(FLASH_SIZE).fill(0xff);
+    Object.assign(chip, { flash, flashView: new DataView(flash.buffer) });
     uf2.load(this.#image, (address, bytes) => chip.flash.set(bytes, address - FLASH));
-    chip.flash.fill(0, FLASH_BEGIN, FLASH_BEGIN + FLASH_LENGTH);
+    if (!rom.starts(chip.flash)) throw new Error("the image's second stage of the boot has no right check value");
+    chip.flash.fill(0, FLASH_BEGIN, FLASH_SIZE);
     chip.flash.set(this.#memory, FLASH_BEGIN);
-    chip.onBreak = (number) => {
-      rom.perform(chip, number, { erase: this.#erase, program: this.#program });
-    };
+    const performing = { xip: true, erase: this.#erase, program: this.#program };
+    chip.onBreak = (number) => rom.perform(chip, number, performing);
 
     this.#uart = new Uart(chip, this.#outside.sent, () => this.baud);
     // The type says that it is the emulator's own, of which the chip needs `DPRAMUpdated` alone.
@@ -258,6 +263,13 @@ export class Board {
     chip.peripherals[0x50110] = usb;
     watch(chip);
     guard(chip, !cold);
+    after(chip.peripherals[0x1_8000], (offset, value) => {
+      // SSI is started to read by itself: XIP, as the second stage leaves it (CTRLR0's TMOD is 3).
+      const { crtlr0 } = /** @type {any} */ (chip.peripherals[0x1_8000]);
+      if (offset === 0x08 && value === 1 && ((crtlr0 >>> 8) & 3) === 3) performing.xip = true;
+    });
+    // A pull may have come or gone; the driver takes one away for a few instructions before it sets the other.
+    after(chip.peripherals[0x4_001c], () => this.#wire(false));
     for (const pio of chip.pio) onTheClock(chip, pio);
 
     const watchdog = /** @type {any} */ (chip.peripherals[0x40058]);
@@ -317,16 +329,21 @@ export class Board {
     }
   }
 
-  /** Sets the inputs as their contacts have them: those of the stop and behind the outputs pull to ground. */
-  #wire() {
-    const set = (/** @type {number} */ pin, /** @type {boolean} */ level) => {
-      if (this.chip.gpio[pin].rawInputValue !== level) this.chip.gpio[pin].setInputValue(level);
+  /** Sets the inputs as their contacts have them: those of the stop and behind the outputs close to ground, presence to 3.3 V.
+   * An open one has the level that its pad pulls to; with neither pull or both it keeps the one it had.
+   * @param {boolean} [counts] whether that is counted */
+  #wire(counts = true) {
+    const set = (/** @type {number} */ pin, /** @type {boolean} */ closed, /** @type {boolean} */ to) => {
+      const gpio = this.chip.gpio[pin];
+      const floats = !closed && gpio.pullupEnabled === gpio.pulldownEnabled;
+      if (floats && counts) this.floated++;
+      const level = closed ? to : floats ? gpio.rawInputValue : gpio.pullupEnabled;
+      if (gpio.rawInputValue !== level) gpio.setInputValue(level);
     };
-    set(INHIBIT, this.#inputs.inhibit);
-    set(PRESENCE, this.#inputs.presence);
+    set(INHIBIT, !this.#inputs.inhibit, false);
+    set(PRESENCE, this.#inputs.presence, true);
     this.#inputs.contacts.forEach((contact, output) => {
-      const closed = contact === "follows" ? (this.#outputs >> output) & 1 : contact === "closed";
-      set(CONTACTS + output, !closed);
+      set(CONTACTS + output, contact === "follows" ? ((this.#outputs >> output) & 1) === 1 : contact === "closed", false);
     });
   }
 
@@ -361,4 +378,18 @@ export class Board {
     const said = this.#log.take(this.chip.sramView);
     if (said.length > 0) this.#outside.logged?.(said);
   }
+}
+
+/**
+ * Tells of each write to a block, once it is done.
+ *
+ * @param {{ writeUint32(offset: number, value: number): void }} block
+ * @param {(offset: number, value: number) => void} tell
+ */
+function after(block, tell) {
+  const write = block.writeUint32.bind(block);
+  block.writeUint32 = (offset, value) => {
+    write(offset, value);
+    tell(offset, value);
+  };
 }

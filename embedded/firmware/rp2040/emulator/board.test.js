@@ -3,17 +3,22 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Board, FLASH_LENGTH, WORST } from "./board.js";
+import { check } from "./rom.js";
 
-/** A UF2 image with `code` (Thumb, 16 bits each) at the flash's begin; words for `ldr` may follow. @param {number[]} code */
+/** A UF2 image with `code` (Thumb, 16 bits each) at the flash's begin, as a second stage of the boot; words for `ldr` may follow.
+ * @param {number[]} code */
 function image(code) {
   const block = new DataView(new ArrayBuffer(512));
   [0x0a324655, 0x9e5d5157, 0, 0x1000_0000, 256, 0, 1, 0].forEach((word, n) => block.setUint32(4 * n, word, true));
   code.forEach((half, n) => block.setUint16(32 + 2 * n, half, true));
+  block.setUint32(32 + 252, check(new Uint8Array(block.buffer, 32, 252)), true);
   block.setUint32(508, 0x0ab16f30, true);
   return new Uint8Array(block.buffer);
 }
 
 const word = (/** @type {number} */ n) => [n & 0xffff, n >>> 16];
+/** Where the ROM has a function: they are called where its table has them. @param {"EX" | "RE"} name */
+const function_ = (name) => 0x100 + 4 * (name === "EX" ? 1 : 2) + 1;
 const STAY = 0xe7fe;
 
 /** @param {number[]} code @param {Partial<import("./board.js").Outside>} [outside] */
@@ -105,7 +110,16 @@ test("what is not modelled throws and says what it is", () => {
     [[0x4801, 0x8001, STAY, STAY, ...word(0x2000_0001)], /0x20000001 is not aligned/], // strh
     [[0x4801, 0x8801, STAY, STAY, ...word(0x2000_0001)], /0x20000001 is not aligned/], // ldrh
     [reads(0x2000_0002), /not 32 bit aligned/],
+    [reads(0x1020_0000), /is stored to, or nothing is there/], // behind the flash's end
+    [reads(0x1320_0000), /is stored to, or nothing is there/],
+    [[0x4801, 0x7801, STAY, STAY, ...word(0x1020_0000)], /is stored to, or nothing is there/], // ldrb
     [[0x4700], /no function of the boot ROM/], // bx r0, with r0 = 0
+    [[0xbe00], /a breakpoint at 0x10000000, which nobody waits for/], // bkpt
+    [[0xde02], /a breakpoint at 0x10000000, which nobody waits for/], // udf
+    [writes(0x4001_4014, 2), /IO_BANK0: register 0x14 is not modelled/], // UART0 on another pin
+    // The ROM's functions for the flash: leave XIP, erase, from the flash itself.
+    [[0x4800, 0x4780, ...word(function_("EX"))], /flash: back into it without XIP/],
+    [[0xb672, 0x4801, 0x4780, STAY, ...word(function_("RE"))], /flash: it is changed within XIP/],
   ])) {
     assert.throws(() => board(code).run(1_000_000), what);
   }
@@ -175,20 +189,89 @@ test("the watchdog bites when its load is counted down, two counts a microsecond
   assert.ok(Math.abs(resets[0][1] - 1_000_000) < 6_000 && Math.abs(resets[1][1] - 2_000_000) < 12_000, String(resets));
 });
 
+/** Has code in RAM executed, where it can leave XIP. @param {Board} there @param {number[]} code */
+function inRam(there, code) {
+  there.poke(0x2000_0000, Uint8Array.from(code.flatMap((half) => [half & 0xff, half >>> 8])));
+  there.chip.core.PC = 0x2000_0000;
+}
+
+/** Leaves XIP, erases the two sectors at 0x1e0000, and stays there. @param {number} interrupts `cpsid i` or `cpsie i` */
+const erases = (interrupts) => [
+  ...[interrupts, 0x4a04, 0x4790, 0x4804, 0x4904, 0x4a05, 0x4790, STAY, STAY, STAY],
+  ...[function_("EX"), 0x001e_0000, 0x2000, function_("RE")].flatMap(word),
+];
+
+test("the flash is not changed with interrupts on", () => {
+  const careless = board([STAY]);
+  inRam(careless, erases(0xb662));
+  assert.throws(() => careless.run(1_000_000), /flash: it is changed with interrupts on/);
+});
+
+test("an image whose second stage has rotted does not start", () => {
+  const rotten = image([STAY]);
+  rotten[32 + 100] ^= 1;
+  assert.throws(() => new Board(rotten, new Uint8Array(FLASH_LENGTH), { sent() {} }), /second stage/);
+});
+
+test("an open contact has the level that its pad pulls to, and is counted where nothing does", () => {
+  const pads = board([STAY]);
+  const level = (/** @type {number} */ pin) => pads.chip.gpio[pin].rawInputValue;
+  const pull = (/** @type {number} */ pin, /** @type {number} */ pad) => {
+    pads.chip.peripherals[0x4_001c].writeUint32(4 + 4 * pin, pad);
+  };
+  assert.deepEqual([level(8), level(14), level(15), pads.floated], [false, false, false, 0], "pulled down, as at reset");
+  for (const pin of [8, 9, 10, 11, 12, 13, 14]) pull(pin, 0x5a); // up
+  assert.deepEqual([level(8), level(14)], [true, false], "open, and closed to ground");
+  pads.inhibit(true);
+  assert.equal(level(14), true);
+  pads.presence(true);
+  assert.equal(level(15), true);
+  assert.equal(pads.floated, 0);
+  pull(14, 0x52);
+  assert.deepEqual([level(14), pads.floated], [true, 0], "for as long as nobody looks");
+  pads.presence(false);
+  assert.equal(pads.floated, 1);
+});
+
+/** Sends 0x55 at 115,200 baud: GP0's CTRL, the divider, LCR_H, CR, DR. @param {number} select FUNCSEL of GP0 */
+const says = (select) => [
+  ...[0x4807, 0x2100 | select, 0x6041, 0x4807, 0x2103, 0x6241, 0x2170, 0x62c1, 0x4905, 0x6301, 0x2155, 0x6001, STAY, STAY],
+  ...[STAY, STAY],
+  ...[0x4001_4000, 0x4003_4000, 0x301].flatMap(word),
+];
+
+test("UART0 is heard on its pin alone, and hears on its pin alone", () => {
+  /** @type {number[]} */
+  const sent = [];
+  board(says(2), { sent: (byte) => void sent.push(byte) }).run(5e6);
+  assert.deepEqual(sent, [0x55]);
+  board(says(5), { sent: (byte) => void sent.push(byte) }).run(5e6); // SIO's
+  assert.deepEqual(sent, [0x55]);
+
+  const hears = (/** @type {number} */ select, /** @type {number} */ pad) => {
+    const there = board(says(2));
+    there.run(5e6);
+    there.chip.peripherals[0x4_0014].writeUint32(0x0c, select);
+    there.chip.peripherals[0x4_001c].writeUint32(0x08, pad);
+    there.feed(Uint8Array.of(1));
+    there.run(10e6);
+    return (there.chip.peripherals[0x4_0034].readUint32(0x18) & 0x10) === 0;
+  };
+  assert.deepEqual([hears(2, 0x4a), hears(5, 0x4a), hears(2, 0x0a)], [true, false, false]);
+});
+
 test("an erase takes its time, reaches the outside before it is over, and leaves dead cells as they are", () => {
-  // rom_table_lookup is at 0x18; here its functions are called where the table has them: `RE` is the third.
-  const erase = 0x100 + 4 * 2 + 1;
-  const [r0, r1] = [0x001e_0000, 0x2000];
-  const code = [0x4802, 0x4903, 0x4a03, 0x4790, STAY, STAY, ...word(r0), ...word(r1), ...word(erase)];
+  const r0 = 0x001e_0000;
   /** @type {[number, number][]} */
   const stored = [];
   /** @type {[number, number][]} */
   const erased = [];
-  const short = new Board(image(code), new Uint8Array(0x1800), {
+  const short = new Board(image([STAY]), new Uint8Array(0x1800), {
     sent() {},
     stored: (at, bytes) => void stored.push([at, bytes.length]),
     erased: (from, to) => void erased.push([from, to]),
   });
+  inRam(short, erases(0xb672));
   short.flashTime = WORST;
   short.run(10_000);
   assert.deepEqual(stored, [[0, 0x1000], [0x1000, 0x800]]);

@@ -25,9 +25,8 @@ const READ = null;
 /** A PLL's PWR: down, its oscillator up, its dividers up as well. Nobody may take it down while the processor runs on it.
  * @type {Takes} */
 const POWER = (value, chip) => value === 0x0c || value === 0x04 || (value === 0x2d && (chip.clocks.sysCtrl & 1) === 0);
-/** An IO_BANK0 CTRL: of the functions only UART0 (on no pin here), SIO, PIO0, PIO1 and none; OUTOVER and OEOVER.
- * @type {Takes} */
-const PIN = (value) => (value & ~0x331f) === 0 && [2, 5, 6, 7, 31].includes(value & 0x1f);
+/** An IO_BANK0 CTRL: of the functions only these; OUTOVER and OEOVER. @param {number[]} functions @returns {Takes} */
+const pin = (...functions) => (value) => (value & ~0x331f) === 0 && functions.includes(value & 0x1f);
 /** Of which the watchdog resets all: whatever there is but both oscillators (PSM's WDSEL). */
 export const ALL_BUT_OSCILLATORS = 0x1_fffc;
 
@@ -74,9 +73,10 @@ export const TABLE = [
   [["TIMER"], 0x10, ANY, "ALARM0"],
   [["TIMER"], [0x20, 0x34, 0x38], 1, "ARMED, INTR, INTE: of ALARM0"],
 
-  [["IO_BANK0"], each(0x04, 0xec, 8), PIN, "CTRL: FUNCSEL (SIO, PIO0, PIO1, none; UART0 has no pins here), OUTOVER, OEOVER"],
+  [["IO_BANK0"], [0x04, 0x0c], pin(2, 5, 6, 7, 31), "CTRL of GP0 and GP1: FUNCSEL also UART0, which hears and is heard there"],
+  [["IO_BANK0"], each(0x14, 0xec, 8), pin(5, 6, 7, 31), "CTRL: FUNCSEL (SIO, PIO0, PIO1, none), OUTOVER, OEOVER"],
   [["IO_BANK0"], each(0xf0, 0xfc), ANY, "INTR: levels and edges; an edge is cleared by a one"],
-  [["PADS_BANK0"], each(0x04, 0x78), 0x7f, "IE, PUE, PDE; SLEWFAST, SCHMITT, DRIVE kept"],
+  [["PADS_BANK0"], each(0x04, 0x78), 0x7f, "IE, PUE, PDE; SLEWFAST, SCHMITT, DRIVE kept; 0x56 at reset"],
   [["PADS_QSPI"], each(0x04, 0x18), 0x7f, "kept"],
   [["SIO"], [0x00, 0x04], READ, "CPUID: 0; GPIO_IN"],
   [["SIO"], [0x14, 0x18, 0x24, 0x28], 0x3fff_ffff, "GPIO_OUT_SET, GPIO_OUT_CLR, GPIO_OE_SET, GPIO_OE_CLR"],
@@ -145,6 +145,7 @@ export function guard(chip, oscillates) {
     0x4_0064: new Kept(chip, { 0x00: 0x10b1 }),
     0x5_0000: new Kept(chip, {}),
   });
+  for (const pin of chip.gpio) pin.padValue = 0x56; // rp2040js has inputs disabled
   for (const [page, name] of Object.entries({ ...BLOCKS, ...ABSENT })) hold(chip, name, peripherals[Number(page)]);
   hold(chip, "SIO", chip.sio);
   hold(chip, "PPB", chip.ppb);

@@ -8,12 +8,16 @@
 //
 // | code | function | what it does here |
 // |---|---|---|
-// | `IF`, `EX`, `FC`, `CX` | connect the flash, leave XIP, flush the cache, enter XIP | nothing: the flash is always there, uncached |
+// | `IF`, `FC` | connect the flash, flush the cache | nothing: the flash is always there, uncached |
+// | `EX`, `CX` | leave XIP, enter XIP | from the one to the other, or to SSI's next start, nothing can be read from the flash |
 // | `RE` | erase a range | sets bits, a sector of 4 KiB at a time, and takes its time |
 // | `RP` | program a range | clears bits, a page of 256 bytes at a time, and takes its time |
 // | `MC`, `C4`, `MS`, `S4` | memcpy, memset, and for whole words | that |
 //
-// A code that is not here is found as 0, as in the chip, and is named; whoever calls it lands at address 0, which throws.
+// A code that is not here is found as 0, as in the chip, and is named; whoever calls it lands at address 0, which throws. So do
+// RE and RP within XIP or with interrupts on, whose handlers could be in the flash, and whoever goes back there without XIP.
+
+import { hex } from "./registers.js";
 
 const CODES = ["IF", "EX", "RE", "RP", "FC", "CX", "MC", "C4", "MS", "S4"];
 /** The function that looks up; its number among the breakpoints. */
@@ -22,6 +26,12 @@ const TABLE = 0x40;
 const FUNCTIONS = 0x100;
 /** Nothing is there. */
 const NOWHERE = 0xfe;
+/** Where the ROM ends. */
+const END = 0x4000;
+/** Where the flash begins and ends, with its aliases. */
+const [FLASH, FLASH_END] = [0x1000_0000, 0x1400_0000];
+/** The second stage of the boot, without its check value. */
+const STAGE = 252;
 
 const code = (/** @type {string} */ name) => name.charCodeAt(0) | (name.charCodeAt(1) << 8);
 
@@ -48,16 +58,43 @@ export function write(rom) {
 }
 
 /**
+ * Whether the ROM would start what lies at the flash's begin: the second stage of the boot ends with its check value, a CRC-32
+ * (polynomial 0x04c11db7, bits not reflected, not inverted) of all before it (RP2040 data sheet, 2.8.1.3.1).
+ *
+ * @param {Uint8Array} flash
+ */
+export function starts(flash) {
+  const stage = new DataView(flash.buffer, flash.byteOffset, STAGE + 4);
+  return stage.getUint32(STAGE, true) === check(flash.subarray(0, STAGE));
+}
+
+/** @param {Uint8Array} bytes */
+export function check(bytes) {
+  let value = 0xffff_ffff;
+  for (const byte of bytes) {
+    value ^= byte << 24;
+    for (let bit = 0; bit < 8; bit++) value = value < 0 ? (value << 1) ^ 0x04c1_1db7 : value << 1;
+  }
+  return value >>> 0;
+}
+
+/**
  * Performs the function behind a breakpoint.
  *
  * @param {import('rp2040js').RP2040} chip
  * @param {number} number of the breakpoint
- * @param {{ erase(offset: number): void, program(offset: number, bytes: Uint8Array): void }} flash
- * @throws where there is none
+ * @param {{ xip: boolean, erase(offset: number): void, program(offset: number, bytes: Uint8Array): void }} flash
+ * @throws where there is none, and where it would end in the flash while nothing can be read there
  */
 export function perform(chip, number, flash) {
-  const { registers } = chip.core;
+  const { core } = chip;
+  const { registers } = core;
   const [r0, r1, r2] = registers;
+  if (core.PC - 2 >>> 0 >= END) throw new Error(`a breakpoint at ${hex(core.PC - 2)}, which nobody waits for`);
+  const alone = () => {
+    if (flash.xip) throw new Error("flash: it is changed within XIP");
+    if (!core.PM) throw new Error("flash: it is changed with interrupts on");
+  };
   if (number === LOOK_UP) {
     for (let at = r0; chip.readUint16(at) !== 0; at += 4) {
       if (chip.readUint16(at) === (r1 & 0xffff)) {
@@ -69,16 +106,23 @@ export function perform(chip, number, flash) {
     return;
   }
   switch (CODES[number]) {
-    case "IF":
     case "EX":
-    case "FC":
     case "CX":
+      flash.xip = CODES[number] === "CX";
+    // falls through
+    case "IF":
+    case "FC":
+      if (!flash.xip && core.LR >= FLASH && core.LR < FLASH_END) {
+        throw new Error("flash: back into it without XIP");
+      }
       return;
     case "RE":
+      alone();
       aligned(r0, r1, 4096);
       for (let offset = r0; offset < r0 + r1; offset += 4096) flash.erase(offset);
       return;
     case "RP":
+      alone();
       aligned(r0, r2, 256);
       for (let done = 0; done < r2; done += 256) {
         flash.program(r0 + done, Uint8Array.from({ length: 256 }, (_, n) => chip.readUint8(r1 + done + n)));
@@ -93,7 +137,7 @@ export function perform(chip, number, flash) {
       for (let n = 0; n < r2; n++) chip.writeUint8(r0 + n, r1 & 0xff);
       return;
     default:
-      throw new Error(`breakpoint ${number} at 0x${(chip.core.PC - 2).toString(16)} is no function of the boot ROM`);
+      throw new Error(`breakpoint ${number} at ${hex(core.PC - 2)} is no function of the boot ROM`);
   }
 }
 

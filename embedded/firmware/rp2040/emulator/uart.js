@@ -11,7 +11,8 @@
 // | 0x38, 0x3c, 0x40, 0x44 | IMSC, RIS, MIS, ICR | RX, TX, RT (receive time-out), OE; FE, PE and BE never come |
 // | 0x48 | DMACR | reads 0, takes 0 |
 //
-// Anything else throws; so does a byte that is written while it cannot be sent.
+// Anything else throws; so does a byte that is written while it cannot be sent. What leaves while GP0 is not UART0's, or comes
+// while GP1 is not or is no input, is lost.
 //
 // The transmit interrupt is a passage of the FIFO's level down through the mark, and not the level itself; the receive
 // time-out comes 32 bits after the last byte while some lie below the mark.
@@ -29,6 +30,8 @@ const TX = 1 << 5;
 const RT = 1 << 6;
 const OE = 1 << 10;
 const IRQ = 20;
+/** FUNCSEL of its pins. */
+const OWN = 2;
 /** CR. */
 const [UARTEN, TXE, RXE] = [1, 1 << 8, 1 << 9];
 /** What may be asked for in IMSC. */
@@ -108,7 +111,8 @@ export class Uart extends BasePeripheral {
       this.#line.shift();
       this.#arrived = 0;
     }
-    if ((this.#get(0x30) & (UARTEN | RXE)) === (UARTEN | RXE)) {
+    const pin = this.rp2040.gpio[1];
+    if ((this.#get(0x30) & (UARTEN | RXE)) === (UARTEN | RXE) && pin.functionSelect === OWN && pin.inputEnable) {
       if (this.#received.length >= DEPTH) {
         this.#overrun = true;
         this.overruns++;
@@ -125,7 +129,7 @@ export class Uart extends BasePeripheral {
   }
 
   #leave() {
-    if (this.#shifting !== null) this.#sent(this.#shifting);
+    if (this.#shifting !== null && this.rp2040.gpio[0].functionSelect === OWN) this.#sent(this.#shifting);
     this.#shifting = null;
     this.#shift();
   }

@@ -35,8 +35,11 @@ impl InputPin for Inhibit {
     fn is_high(&mut self) -> Result<bool, Infallible> {
         let (register, place) = LATCH;
         let opened = IO_BANK0.intr(register).read().edge_high(place);
-        // Cleared by writing a one, and before the level is read: what opens in between counts at the next look.
-        IO_BANK0.intr(register).write(|w| w.set_edge_high(place, true));
+        // Cleared by writing a one, only where it was seen, and before the level is read: what opens in between counts now or
+        // at the next look.
+        if opened {
+            IO_BANK0.intr(register).write(|w| w.set_edge_high(place, true));
+        }
         Ok(opened || self.0.is_high())
     }
 

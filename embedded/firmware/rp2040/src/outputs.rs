@@ -115,10 +115,10 @@ impl Output {
         IO_BANK0.gpio(self.gpio).ctrl().modify(|w| w.set_outover(what));
     }
 
-    /// Hands a count over. The state machine takes one in each turn, so there is room within [`COUNT_US`].
-    fn count(&self, count: u32) {
+    /// Hands a count over as soon as there is room: the state machine takes one in each turn, of [`COUNT_US`].
+    fn count(&self, count: impl FnOnce() -> u32) {
         while self.block.fstat().read().txfull() & 1 << self.machine != 0 {}
-        self.block.txf(self.machine).write_value(count);
+        self.block.txf(self.machine).write_value(count());
     }
 }
 
@@ -128,7 +128,7 @@ impl fencegate_node::Output for Output {
     fn set(&mut self, value: i32) {
         self.select(if value == 0 { Outover::LOW } else { Outover::HIGH });
         if self.end.take().is_some() {
-            self.count(0);
+            self.count(|| 0);
         }
     }
 
@@ -138,10 +138,8 @@ impl fencegate_node::Output for Output {
         }
         if self.end != Some(end) {
             // Nothing comes in between: what is handed over is what is left.
-            critical_section::with(|_| {
-                let left = end.as_micros().saturating_sub(Instant::now().as_micros());
-                self.count(counts(left));
-            });
+            let left = || end.as_micros().saturating_sub(Instant::now().as_micros());
+            critical_section::with(|_| self.count(|| counts(left())));
             self.end = Some(end);
         }
         self.select(Outover::NORMAL);
