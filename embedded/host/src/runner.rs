@@ -5,8 +5,8 @@
 //! - The work begins after every resource has stored the raise, and under a permit.
 //! - The window counts from when the request was sent, on the boot-time [`clock`] (sleep included; that page
 //!   says what is read elsewhere), and only an answer to a request of its own lengthens it.
-//! - An answer that does not come in half a heartbeat is taken for lost and asked for again on another connection. If it
-//!   comes all the same, it counts from its own sending.
+//! - An answer that does not come in half a heartbeat is taken for lost and asked for again, on another connection where there
+//!   can be one (at ZooKeeper the session is one). If it comes all the same, it counts from its own sending.
 //! - [`Lease::cancelled`] trips as core says ([`Cause`]), and on the caller's own token, which SIGTERM may trip
 //!   ([`stop_on_sigterm`]). It asks. What must not outlive the window needs a check of its own ([`Lease::may_act`]) or
 //!   somebody who kills it.
@@ -14,8 +14,12 @@
 //!   lease is given back.
 //! - The release comes after the work has ended, compares the stamp, and is tried until it is answered or the TTL is over.
 //!   Renewals that are still under way are dropped before it.
+//! - Who ends before there is a lease waits for the answers that are still out, for a heartbeat or five seconds at the most, and
+//!   gives back what they bring. What comes later lapses.
 //! - Dropping the future of `hold` drops the work and leaves the lease to lapse; so does a window that ends under work that
 //!   goes on.
+//! - The work is polled by the task that renews. Work that blocks its thread stops the renewals too: that is safe, and costs the
+//!   lease; use `tokio::task::spawn_blocking` for it.
 
 mod drive;
 mod lease;
@@ -166,6 +170,7 @@ pub struct Runner<K = BootClock> {
     /// W of the plan: no work begins with less than this left.
     work: Duration,
     patience: Option<Duration>,
+    progress: Option<Duration>,
     epoch: Option<Epoch>,
     efficiency: bool,
     reports: Option<UnboundedSender<Report>>,
@@ -204,8 +209,8 @@ impl<K: Clock> Runner<K> {
         plan.clock_offset = plan.clock_offset.checked_add(ROUNDING).unwrap_or(plan.clock_offset);
         let holder = Holder::new(plan.build()?, id);
         let (resources, work) = (Vec::new(), plan.work);
-        let (patience, epoch, efficiency, reports) = (None, None, false, None);
-        Ok(Self { coordinator, resources, holder, work, patience, epoch, efficiency, reports, clock })
+        let (patience, progress, epoch, efficiency, reports) = (None, None, None, false, None);
+        Ok(Self { coordinator, resources, holder, work, patience, progress, epoch, efficiency, reports, clock })
     }
 
     /// Raises this fence too before the work begins. They are raised in the order in which they are given.
@@ -238,10 +243,11 @@ impl<K: Clock> Runner<K> {
         self
     }
 
-    /// Loses the lease where the worker does not report progress ([`Lease::progress`]) for this long.
+    /// Loses the lease where the worker does not report progress ([`Lease::progress`]) for this long, counted from when the work
+    /// begins.
     #[must_use]
     pub fn progress_within(mut self, limit: Duration) -> Self {
-        self.holder = self.holder.progress_within(limit);
+        self.progress = Some(limit);
         self
     }
 

@@ -28,6 +28,10 @@ enum Event {
     Changed(Option<Stamp>),
 }
 
+/// How long the answers to what nobody wants any more are waited for at the most, to give back what they bring; a heartbeat,
+/// where that is shorter.
+const LAST: Duration = Duration::from_secs(5);
+
 pub(super) struct Drive<K> {
     shared: Arc<Shared<K>>,
     coordinator: Arc<dyn Coordinator>,
@@ -35,8 +39,13 @@ pub(super) struct Drive<K> {
     schedule: Schedule,
     work: Duration,
     patience: Option<Duration>,
+    progress: Option<Duration>,
     epoch: Option<Epoch>,
     reports: Option<UnboundedSender<Report>>,
+    /// Acquires under way, and what is given back of them.
+    asked: JoinSet<()>,
+    /// The last of those acquires.
+    asking: Option<Request>,
     calls: JoinSet<()>,
     renewals: Vec<AbortHandle>,
     watching: Option<AbortHandle>,
@@ -49,8 +58,9 @@ pub(super) struct Drive<K> {
     raising: Option<Instant>,
     /// Why one is not, as it was heard last.
     not_raised: Option<String>,
-    /// Why no work will begin.
+    /// Why no work will begin, and since when.
     given_up: Option<NotHeld>,
+    unwanted: Option<Instant>,
     /// The lease that the work began under.
     under: Option<Stamp>,
     cancelled: Option<Cause>,
@@ -63,7 +73,7 @@ pub(super) struct Drive<K> {
 
 impl<K: Clock> Drive<K> {
     pub(super) fn new(runner: Runner<K>) -> Self {
-        let Runner { coordinator, resources, holder, work, patience, epoch, reports, clock, .. } = runner;
+        let Runner { coordinator, resources, holder, work, patience, progress, epoch, reports, clock, .. } = runner;
         let (schedule, began) = (holder.schedule(), clock.now());
         Self {
             shared: Arc::new(Shared::new(clock, holder)),
@@ -72,8 +82,11 @@ impl<K: Clock> Drive<K> {
             schedule,
             work,
             patience,
+            progress,
             epoch,
             reports,
+            asked: JoinSet::new(),
+            asking: None,
             calls: JoinSet::new(),
             renewals: Vec::new(),
             watching: None,
@@ -84,6 +97,7 @@ impl<K: Clock> Drive<K> {
             raising: None,
             not_raised: None,
             given_up: None,
+            unwanted: None,
             under: None,
             cancelled: None,
             finished: false,
@@ -108,10 +122,10 @@ impl<K: Clock> Drive<K> {
             {
                 running = work.take().map(|work| Box::pin(work(lease)));
             }
-            if running.is_none() && self.shared.holder().is_done() {
+            if running.is_none() && self.shared.holder().is_done() && self.asked.is_empty() {
                 return self.end(output);
             }
-            let wake = earlier(wake, self.out_of_patience());
+            let wake = earlier(wake, earlier(self.out_of_patience(), self.last_call()));
             tokio::select! {
                 biased;
                 // The clock comes first in every turn, and before the work is polled: where the process stood still, or the
@@ -131,6 +145,7 @@ impl<K: Clock> Drive<K> {
                         holder.stop(now);
                     });
                 }
+                Some(_) = self.asked.join_next() => {}
                 () = self.shared.told.notified() => {}
                 () = sleep(&self.shared.clock, wake) => self.lose_patience(),
             }
@@ -164,7 +179,15 @@ impl<K: Clock> Drive<K> {
         if self.given_up.is_some() {
             return None;
         }
-        let permit = self.shared.at(|holder, now| holder.may_act(now, self.work)).ok()?;
+        let permit = self.shared.at(|holder, now| {
+            let permit = holder.may_act(now, self.work).ok()?;
+            if let Some(limit) = self.progress {
+                // Of raising the fences the work knows nothing: its first limit begins with it.
+                holder.progress(now);
+                *holder = holder.clone().progress_within(limit);
+            }
+            Some(permit)
+        })?;
         let stamp = permit.stamp();
         self.under = Some(stamp);
         self.shared.began_under(permit);
@@ -185,6 +208,7 @@ impl<K: Clock> Drive<K> {
         if self.under.is_none() && self.given_up.is_none() {
             self.given_up = Some(why);
         }
+        self.unwanted.get_or_insert(self.shared.clock.now());
         self.shared.at(Holder::stop);
     }
 
@@ -220,7 +244,19 @@ impl<K: Clock> Drive<K> {
         earlier(silence, patience.filter(|at| *at > self.shared.clock.now()))
     }
 
+    /// Until when acquires that nobody wants any more are waited for.
+    fn last_call(&self) -> Option<Instant> {
+        let last = self.unwanted.filter(|_| !self.asked.is_empty())?;
+        last.checked_add(LAST.min(self.schedule.heartbeat()))
+    }
+
     fn lose_patience(&mut self) {
+        if self.last_call().is_some_and(|last| self.shared.clock.now() >= last) {
+            self.asked = JoinSet::new();
+            if let Some(request) = self.asking.take() {
+                self.refused(request, None); // as good as an answer
+            }
+        }
         if self.under.is_some() || self.given_up.is_some() {
             return;
         }
@@ -368,6 +404,7 @@ impl<K: Clock> Drive<K> {
 impl<K> Drop for Drive<K> {
     /// Also where the caller has dropped `hold` in the middle of it.
     fn drop(&mut self) {
+        self.asked.abort_all();
         self.calls.abort_all();
         self.coordinator.let_lapse();
     }

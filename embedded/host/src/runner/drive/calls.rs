@@ -12,8 +12,9 @@ use tokio::time::timeout;
 impl<K: Clock> Drive<K> {
     pub(super) fn acquire(&mut self, request: Request) {
         self.silent.get_or_insert(self.shared.clock.now());
+        self.asking = Some(request);
         let (coordinator, schedule, events) = (Arc::clone(&self.coordinator), self.schedule, self.events.0.clone());
-        self.calls.spawn(async move {
+        self.asked.spawn(async move {
             let call = coordinator.acquire(schedule.ttl());
             let answer = patiently(call, request, &schedule, &events).await;
             let _ = events.send(Event::Acquired(request, answer));
@@ -42,11 +43,11 @@ impl<K: Clock> Drive<K> {
         });
     }
 
-    /// Gives back a lease that was granted to a request which the holder knows no more: it would be held by nobody. Once, and
-    /// without waiting for the answer; at worst it lapses.
+    /// Gives back a lease that was granted to a request which the holder knows no more: it would be held by nobody. Once; at
+    /// worst it lapses.
     pub(super) fn give_back(&mut self, stamp: Stamp) {
         let (coordinator, schedule) = (Arc::clone(&self.coordinator), self.schedule);
-        self.calls.spawn(async move {
+        self.asked.spawn(async move {
             let _ = timeout(schedule.heartbeat().into(), coordinator.release(stamp)).await;
         });
     }

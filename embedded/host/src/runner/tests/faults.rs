@@ -140,3 +140,32 @@ async fn a_lease_is_handed_over_when_the_work_in_hand_is_done() {
     let held = held.await.unwrap();
     assert_eq!((held.cancelled, held.output.as_micros() / 1_000), (Some(Cause::Expired), 8_991));
 }
+
+/// Whoever gives up while answers are still out waits for them, but not for ever, and gives back what they bring.
+#[tokio::test(start_paused = true)]
+async fn what_is_granted_once_nobody_wants_it_is_given_back() {
+    let work = |_: Lease<Paused>| async { panic!("nothing begins") };
+    // The first is overdue after 1.45 s, and asked for again; that ends it at once; at 4 s the first is granted.
+    let late = script(&[Yes(4_000), Unfit], &[], &[Yes(300)]);
+    let outcome: Result<Held<()>, _> = runner(&late).hold(CancellationToken::new(), work).await;
+    assert_eq!(outcome.map(drop).unwrap_err(), NotHeld::Unfit("wrong password".to_owned()));
+    assert_eq!(
+        (late.times("release"), late.times("lapse")),
+        (vec![4_000], vec![4_300]),
+        "{:?}",
+        late.said.lock().unwrap()
+    );
+
+    // One that never comes holds up nobody: a heartbeat, or five seconds of a TTL of ten minutes.
+    for (ttl, ends) in [(9, 2_900), (600, 5_000)] {
+        let silent = script(&[Never; 64], &[], &[]);
+        let plan = Plan::for_ttl(Duration::from_secs(ttl)).drift(Drift::from_ppm(1_000));
+        let plan = plan.round_trip(Duration::from_millis(100));
+        let clock = Paused(TokioInstant::now());
+        let runner = Runner::with_clock(silent.clone(), plan, HolderId::new("a#1").unwrap(), clock).unwrap();
+        let stop = CancellationToken::new();
+        stop.cancel();
+        let outcome: Result<Held<()>, _> = runner.hold(stop, work).await;
+        assert_eq!((outcome.map(drop).unwrap_err(), silent.times("lapse")), (NotHeld::Stopped, vec![ends]), "{ttl} s");
+    }
+}

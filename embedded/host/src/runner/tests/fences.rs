@@ -111,3 +111,22 @@ async fn a_lock_without_an_order_protects_nothing_unless_that_is_said() {
     assert!(runner.hold(CancellationToken::new(), |lease| work(lease, 10)).await.unwrap().released);
     assert_eq!(script.times("raise").len(), 1);
 }
+
+/// Of a gate that is slow to raise its fence the worker knows nothing: its first limit begins with its work.
+#[tokio::test(start_paused = true)]
+async fn progress_counts_from_when_the_work_begins() {
+    let slow = script(&[], &[], &[]);
+    let held = runner(&slow)
+        .resource(fence(&[Error(2_000), Error(2_000), Yes(2_000)], &slow))
+        .progress_within(Duration::from_secs(5))
+        .hold(CancellationToken::new(), |lease| async move {
+            work(lease.clone(), 4_900).await;
+            lease.progress();
+            work(lease, 6_000).await
+        })
+        .await
+        .unwrap();
+    assert_eq!(held.cancelled, Some(Cause::NoProgress));
+    let began = slow.times("raise")[2] + 2_000;
+    assert_eq!(held.output.as_micros() / 1_000, began + 4_900 + 5_000);
+}
