@@ -14,6 +14,8 @@ mod dynamodb;
 mod gate;
 #[path = "hold/groups.rs"]
 mod groups;
+#[path = "hold/library.rs"]
+mod library;
 #[path = "hold/redis.rs"]
 mod redis;
 #[path = "hold/redlock.rs"]
@@ -33,7 +35,7 @@ mod wrong;
 #[path = "hold/zookeeper.rs"]
 mod zookeeper;
 
-use fencegate_tests::{EmulatedGate, Said, Server, fencegate};
+use fencegate_tests::{EmulatedGate, Said, Server, example, fencegate};
 use std::fs;
 use std::thread::sleep;
 use std::time::{Duration, Instant};

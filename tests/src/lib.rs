@@ -59,12 +59,20 @@ pub fn board() -> Board {
 /// # Panics
 /// Where it cannot be built.
 fn program(package: &str, name: &str, features: &str) -> PathBuf {
+    built(package, &["--bin", name, "--features", features], name)
+}
+
+fn built(package: &str, what: &[&str], place: &str) -> PathBuf {
     let root = xtask::workspace::root();
     let mut cargo = xtask::workspace::cargo(root);
-    let built =
-        cargo.args(["build", "--quiet", "--package", package, "--bin", name, "--features", features]).status().unwrap();
-    assert!(built.success(), "{name} does not build");
-    xtask::workspace::target_dir(root).unwrap().join("debug").join(name)
+    let built = cargo.args(["build", "--quiet", "--package", package]).args(what).status().unwrap();
+    assert!(built.success(), "{place} does not build");
+    xtask::workspace::target_dir(root).unwrap().join("debug").join(place)
+}
+
+/// An example of a crate's.
+pub fn example(package: &str, name: &str) -> Command {
+    Command::new(built(package, &["--example", name], &format!("examples/{name}")))
 }
 
 /// The command `fencegate`, with everything that it can have.
