@@ -130,6 +130,14 @@ impl Channel {
         }
     }
 
+    /// For how long that was granted.
+    pub(crate) fn ttl(&self) -> Option<Duration> {
+        match &self.guard {
+            Guard::Grantor(grantor) => grantor.record().map(|record| record.ttl),
+            _ => None,
+        }
+    }
+
     /// For how long a lease of the channel's own authority keeps it from being granted anew.
     pub(crate) const fn wait(&self, now: Instant) -> Duration {
         match &self.guard {

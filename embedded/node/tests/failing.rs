@@ -3,7 +3,7 @@
 mod bench;
 
 use bench::*;
-use fencegate::Instant;
+use fencegate::{Duration, Instant};
 use fencegate_wire::{Fault, Reason, Role};
 
 /// A boot whose number could not be stored comes again with the same one, and with the same ticks of its clock. Whoever has
@@ -73,18 +73,24 @@ fn a_store_that_mends_first_waits_until_nothing_is_driven() {
     }
 }
 
-/// A stop that could not be latched is latched once nothing is driven any more, and holds its channel until then anyway.
+/// What could not be latched is latched once nothing is driven any more, and keeps nobody from driving; it holds its channel
+/// until then anyway.
 #[test]
 fn what_is_to_be_latched_waits_for_the_mending_too() {
-    let mut b = Bench::new();
-    assert_eq!(b.ask(holder("a"), drive(2, 1, 60_000, &[1, 1])), None);
+    let mut b = Bench::with(|p| p.outputs[0].feedback = Some(Duration::from_millis(100)));
+    assert_eq!(b.ask(holder("c"), raise(2, 1)), None);
+    assert_eq!(b.ask(holder("a"), drive(0, 1, 60_000, &[1])), None);
     b.storing = None;
-    b.inputs.inhibit = true;
-    b.poll();
-    b.inputs.inhibit = false;
-    assert_eq!((b.pins(), b.status(2).fault), (vec![0; 4], Some(Fault::Inhibited)));
+    b.at(200);
+    assert_eq!((b.pins()[0], b.status(0).fault), (0, Some(Fault::Feedback)), "its contact did not follow");
     b.storing = Some(1);
-    b.at(20_000);
+    for n in 1..20 {
+        assert_eq!(b.ask(holder("c"), drive(2, 1, 2_000, &[1, 1])), None, "{n}");
+        b.at(200 + n * 1_000);
+    }
+    let stores = b.stores;
+    b.at(22_000);
+    assert_eq!((b.pins(), b.stores), (vec![0; 4], stores + 1));
     b.power_cut();
-    assert_eq!(b.status(2).fault, Some(Fault::Inhibited));
+    assert_eq!(b.status(0).fault, Some(Fault::Feedback));
 }

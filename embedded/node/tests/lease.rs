@@ -186,3 +186,18 @@ fn leases_spend_the_raise_budget_and_renewals_do_not() {
     b.at(11_000);
     assert_eq!(b.ask(holder("a"), acquire(1, 1_000)), None);
 }
+
+/// Provisioned anew with a shorter longest window, the gate lets a longer lease run out, and says why it renews it no more,
+/// whatever else is wrong with the asking.
+#[test]
+fn a_lease_that_is_longer_than_the_gate_grants_now_is_not_renewed() {
+    let mut b = Bench::new();
+    assert_eq!(b.ask(holder("a"), acquire(1, 30_000)), None);
+    assert_eq!(b.ask(holder("a"), renew(1, 1)), None);
+    b.provisioning.gate.longest_window = Duration::from_secs(10);
+    b.power_cut();
+    let used = b.challenge(holder("a"));
+    assert_eq!(b.ask_with(holder("a"), used, drive(1, 1, 1_000, &[1])), None, "it runs on");
+    assert_eq!(b.ask_with(holder("a"), used, renew(1, 1)), Some(Reason::Range), "and not: a replay");
+    assert_eq!(b.ask(holder("b"), renew(1, 1)), Some(Reason::WrongHolder));
+}

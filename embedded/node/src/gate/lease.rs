@@ -44,6 +44,10 @@ impl Gate {
         let stamp = self.stamp(asked, number, epoch, token)?;
         let channel = self.channel(number)?;
         let Admitted::Current(_) = channel.admit(stamp)? else { return Err(Reason::Authority.into()) };
+        // Granted under other terms: it runs out, and is granted anew.
+        if channel.ttl().is_some_and(|ttl| ttl > self.config.gate.longest_window) {
+            return Err(Reason::Range.into());
+        }
         let challenge = self.fresh(asked, Some(number), channel.used)?;
         if channel.lease().is_none_or(|lease| lease.is_over(asked.now)) {
             return Err(Reason::Expired.into());

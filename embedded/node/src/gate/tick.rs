@@ -119,8 +119,8 @@ impl Gate {
     /// any store. Come back with it to [`Self::latched`].
     pub fn latch(&mut self, now: Instant) -> Option<Entry> {
         let latched = self.unlatched()?;
-        // A flash that fails is not worn out by trying again and again.
-        let left_alone = self.latch_again.is_some_and(|until| !until.is_over(now));
+        // A flash that fails is not worn out by trying again and again, and for its sake nobody is kept from driving.
+        let left_alone = self.latch_again.is_some_and(|until| !until.is_over(now)) || self.mends && !self.is_safe();
         (!left_alone && self.not_busy(now, None).is_ok()).then_some(Entry::Latched(latched))
     }
 

@@ -14,7 +14,8 @@ impl Plain {
     /// What is to be latched now, if anything is; where it has to wait, it has the right of way.
     pub(crate) fn latch(&mut self) -> Option<Latched> {
         let held = std::array::from_fn(|n| self.held(n));
-        if (held == self.latched && !self.unsure) || self.now < self.latch_again {
+        let is_safe = self.channels.iter().all(|c| c.drive == Drive::Safe);
+        if (held == self.latched && !self.unsure) || self.now < self.latch_again || (self.mends && !is_safe) {
             return None;
         }
         self.want(CHANNELS);
