@@ -34,6 +34,28 @@ fn fork_away(folder: &Path, file: &Path) -> String {
     )
 }
 
+/// A script that starts marks in `file` and goes on: in a session of its own, by a thread whose process has ended its first.
+fn lose_the_main_thread(folder: &Path, file: &Path) -> String {
+    let program = folder.join("headless.py");
+    let text = format!(
+        "import ctypes, threading, time\n\
+         def marks():\n    \
+             while True:\n        \
+                 open('{}', 'a').write(open('/proc/uptime').read().split()[0] + '\\n')\n        \
+                 time.sleep(0.05)\n\
+         threading.Thread(target=marks).start()\n\
+         ctypes.CDLL(None).pthread_exit(None)\n",
+        file.display()
+    );
+    fs::write(&program, text).unwrap();
+    // What is to be tested: `/proc` has it for a zombie, while it goes on.
+    format!(
+        "setsid python3 {} > /dev/null 2>&1 & pid=$!; while ! {{ [ -e {} ] && grep -q 'State:.Z' /proc/$pid/status; }}; do sleep 0.05; done; ",
+        program.display(),
+        file.display()
+    )
+}
+
 fn watcher(held: &Held) -> String {
     Said::by(Command::new("pgrep").args(["-P", &held.0.id().to_string()])).out.trim().to_owned()
 }
@@ -96,6 +118,29 @@ fn what_forks_away_is_found_and_ends_with_the_command() {
         let said = run("a", &[], &format!("{}echo ended", fork_away(folder.path(), &file))).end();
         assert_eq!((said.status, said.out.as_str(), said.err.as_str()), (0, "ended\n", ""));
         is_silent(&file);
+    });
+}
+
+/// A process lives as long as one of its threads does, whatever has become of the one that it began with.
+#[test]
+fn what_goes_on_without_its_main_thread_ends_with_the_command_and_with_the_holder() {
+    with_groups_and_without(|_, run| {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str| folder.path().join(name);
+        let left = file("left");
+        let said = run("a", &[], &format!("{}echo ended", lose_the_main_thread(folder.path(), &left))).end();
+        assert_eq!((said.status, said.out.as_str(), said.err.as_str()), (0, "ended\n", ""));
+        is_silent(&left);
+
+        let (up, lost) = (file("up"), file("lost"));
+        let script = format!("{}echo up > {}; sleep 60", lose_the_main_thread(folder.path(), &lost), up.display());
+        let held = run("a", &[], &script);
+        appears(&up);
+        held.signal("KILL");
+        let killed = now();
+        assert_eq!(run("b", &[], "true").end().status, 0);
+        assert!(last(&lost) < killed + TTL, "it had no lease any more");
+        is_silent(&lost);
     });
 }
 
