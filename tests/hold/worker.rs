@@ -4,7 +4,7 @@ use fencegate_host::clock;
 use fencegate_tests::{Said, Server, fencegate};
 use std::ffi::OsStr;
 use std::fs;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -55,6 +55,13 @@ pub(super) fn on_a_terminal(command: &Command) -> Command {
     as_a_job(terminal)
 }
 
+/// The same, with somebody at its keyboard: what is written to its standard input is typed.
+pub(super) fn at_a_keyboard(command: &Command) -> Command {
+    let mut terminal = on_a_terminal(command);
+    terminal.stdin(Stdio::piped());
+    terminal
+}
+
 /// `fencegate hold` for a lock whose name has in it what means something to somebody.
 pub(super) fn odd(coordinator: &str) -> Command {
     let mut command = fencegate();
@@ -97,6 +104,11 @@ impl Held {
 
     pub(super) fn signal_all(&self, name: &str) {
         signal(name, &format!("-{}", self.0.id()));
+    }
+
+    /// Types some characters, where somebody is at its keyboard.
+    pub(super) fn types(&mut self, characters: &[u8]) {
+        self.0.stdin.as_mut().unwrap().write_all(characters).unwrap();
     }
 
     pub(super) fn end(mut self) -> Said {

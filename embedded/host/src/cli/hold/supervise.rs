@@ -127,9 +127,7 @@ impl Supervisor {
                 }
                 () = lease.cancelled().cancelled(), if !asked => {
                     asked = true;
-                    if let Some(signal) = self.signals.asks() {
-                        say = format!("signal {signal}\n");
-                    }
+                    say = format!("signal {}\n", self.signals.asks());
                 }
                 Some(signal) = self.signals.pass.recv() => say = format!("signal {signal}\n"),
                 Ok(length) = receive(progress, &mut note) => {
