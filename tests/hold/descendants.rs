@@ -110,6 +110,29 @@ fn a_watcher_that_hangs_is_no_reason_to_outlive_the_window() {
     });
 }
 
+/// Nor if so much was to be told to it that nothing more goes into its ear.
+#[test]
+fn a_watcher_that_takes_nothing_more_is_no_reason_to_outlive_the_window() {
+    with_groups_and_without(|server, run| {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("marks");
+        let held = run("a", &[], &format!("trap '' TERM; {}", marks(&file)));
+        appears(&file);
+        signal("STOP", &watcher(&held));
+        // Each is passed on in a line of its own; some hundred fill a socket.
+        let poke =
+            format!("for n in $(seq 600); do kill -s USR1 {0}; kill -s USR2 {0}; sleep 0.002; done", held.0.id());
+        assert!(Command::new("sh").args(["-c", &poke]).status().unwrap().success());
+        server.signal("STOP");
+        let frozen = now();
+        let said = held.end();
+        server.signal("CONT");
+        assert_eq!(said.status, 122, "{said:?}");
+        assert!(last(&file) < frozen + TTL, "no window reaches further than a TTL past the last answer");
+        is_silent(&file);
+    });
+}
+
 #[test]
 fn what_forks_away_is_found_and_ends_with_the_command() {
     with_groups_and_without(|_, run| {
