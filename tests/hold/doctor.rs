@@ -1,6 +1,6 @@
 //! `fencegate doctor` at real services.
 
-use super::worker::{Held, appears, etcd_url, hold_of, postgres_url, zookeeper_url};
+use super::worker::{Held, appears, etcd_url, hold_of, key_of, postgres_url, zookeeper_url};
 use fencegate_tests::{EmulatedGate, Said, Server, fencegate};
 use std::io::Read;
 use std::process::{Command, Stdio};
@@ -133,4 +133,29 @@ fn the_doctor_measures_a_gate_that_grants_leases() {
     assert!(said.err.contains("coordinator: another holds the lock (--lock): "), "{said:?}");
     let held = held.end();
     assert_eq!(held.status, 0, "{held:?}");
+}
+
+/// Whoever has a key asks as whom it is: the operator, a holder, somebody who may only look.
+#[test]
+fn the_doctor_speaks_as_whom_its_key_is() {
+    let gate = EmulatedGate::new();
+    let url = format!("gate:{}", gate.port);
+    for (whose, grants) in [("--holder b", true), ("--holder sixteen-bytes-xx", true), ("--observer", false)] {
+        let key = key_of(&gate, whose);
+        let asked = Said::by(fencegate().args(["doctor", "--look", "10ms", "--samples", "3", "--json"]).args([
+            "--gate",
+            &gate.port,
+            "--key-file",
+            &key,
+        ]));
+        assert_eq!((asked.status, asked.err.as_str()), (0, ""), "{whose}: {asked:?}");
+        assert_eq!(asked.json()["gate"]["calls"], 3, "{whose}");
+        let leased = Said::by(&mut doctor(&url, &["--key-file", &key, "--lock", "3"]));
+        if grants {
+            assert_eq!((leased.status, leased.err.as_str()), (0, ""), "{whose}: {leased:?}");
+        } else {
+            assert_eq!((leased.status, leased.out.as_str()), (2, ""), "{leased:?}");
+            assert!(leased.err.contains("coordinator: the gate refused: role"), "{leased:?}");
+        }
+    }
 }

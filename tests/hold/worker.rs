@@ -1,7 +1,7 @@
 //! A command under a lease, and what it leaves to be looked at.
 
 use fencegate_host::clock;
-use fencegate_tests::{Said, Server, fencegate};
+use fencegate_tests::{EmulatedGate, Said, Server, fencegate};
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{Read, Write};
@@ -68,6 +68,14 @@ pub(super) fn odd(coordinator: &str) -> Command {
     command.args(["hold", "--coordinator", coordinator, "--lock", "ü 'x' \"y\" $z/..; --", "--ttl", "3s"]);
     command.args(["--drift", "1ppm", "--", "true"]);
     as_a_job(command)
+}
+
+/// A key file of the gate's for one principal alone: `--holder b`, `--observer`.
+pub(super) fn key_of(gate: &EmulatedGate, whose: &str) -> String {
+    let file = gate.folder().join(format!("{}.key", whose.trim_start_matches('-').replace(' ', "-")));
+    let said = Said::by(&mut gate.host(&format!("key {whose} --out {}", file.display())));
+    assert_eq!(said.status, 0, "{said:?}");
+    file.to_str().unwrap().to_owned()
 }
 
 /// How to begin a `hold` at some coordinator: for a holder, with flags, around a script.

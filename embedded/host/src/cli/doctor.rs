@@ -3,7 +3,7 @@
 mod clock;
 mod trips;
 
-use super::hold::{Protected, Secrets, Service};
+use super::hold::{self, Secrets, Service};
 use super::output::{self, Failure, Outcome, Table, shown_drift, spends};
 use super::plan;
 use super::units::{self, DRIFT, DURATION};
@@ -100,17 +100,17 @@ impl Args {
             .build()
             .map_err(|error| Failure::new(3, format_args!("no connection: {error}")))?;
         let measured = runtime.block_on(async {
-            let id = trips::id()?;
+            let key_file = self.key_file.as_deref();
+            let id = trips::id(key_file)?;
             let coordinator = match service {
                 Some(service) => {
-                    let coordinator = service.open(id, &self.secrets.read()?, self.key_file.as_deref())?;
+                    let coordinator = service.open(id, &self.secrets.read()?, key_file)?;
                     Some(trips::coordinator(&*coordinator, id, self.samples).await?)
                 }
                 None => None,
             };
-            let gate = Protected::read(self.gate.as_ref(), &[0], self.key_file.as_deref(), id)?;
-            let gate = match gate.into_iter().next() {
-                Some(gate) => Some(trips::gate(&gate, self.samples).await?),
+            let gate = match &self.gate {
+                Some(port) => Some(trips::gate(&hold::asked(port, key_file)?, self.samples).await?),
                 None => None,
             };
             Ok::<_, Failure>((coordinator, gate))

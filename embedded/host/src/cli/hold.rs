@@ -19,6 +19,7 @@ mod watch;
 use super::gate::values;
 use super::output::{Failure, Outcome};
 use super::units::{self, DRIFT, DURATION};
+use coordinate::Protected;
 use fencegate::{Cause, Drift, Duration, Epoch, HolderId, Plan, PlanInput, Unfit};
 use fencegate_host::Port;
 use fencegate_host::runner::{Held, NotHeld, Runner};
@@ -27,8 +28,9 @@ use std::path::PathBuf;
 use supervise::{Command, Supervisor};
 use tokio_util::sync::CancellationToken;
 
-pub(super) use coordinate::{Protected, Secrets, Service};
+pub(super) use coordinate::{Secrets, Service, asked, whose};
 pub(crate) use exec::Args as ExecArgs;
+pub(super) use holder::instance;
 pub(crate) use watch::Args as WatchArgs;
 
 /// The lease was not to be had, and the command was not started.
@@ -134,7 +136,7 @@ pub(crate) struct Args {
 
 impl Args {
     pub(super) fn run(self) -> Result<Outcome, Failure> {
-        let id = holder::instance(&self.holder)?;
+        let id = instance(&self.holder)?;
         let service = Service::read(&self.coordinator, &self.lock)?;
         let plan = self.plan(&service)?;
         let command = Command::find(&self.command)?;
