@@ -144,6 +144,20 @@ fn what_forks_away_is_found_and_ends_with_the_command() {
     });
 }
 
+/// It cannot be told from what the command has left behind.
+#[test]
+fn what_a_shell_had_started_before_it_became_the_holder_ends_too() {
+    let (server, folder) = (Server::etcd(), tempfile::tempdir().unwrap());
+    let file = folder.path().join("marks");
+    let before = format!("({}) > /dev/null 2>&1 & exec \"$@\"", marks(&file));
+    let held = hold(&etcd_url(&server), "a", &[], &format!("while [ ! -e {} ]; do sleep 0.05; done", file.display()));
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &before, "sh"]).arg(held.get_program()).args(held.get_args());
+    let said = Said::by(&mut shell);
+    assert_eq!((said.status, said.err.as_str()), (0, ""), "{said:?}");
+    is_silent(&file);
+}
+
 /// A process lives as long as one of its threads does, whatever has become of the one that it began with.
 #[test]
 fn what_goes_on_without_its_main_thread_ends_with_the_command_and_with_the_holder() {

@@ -57,7 +57,9 @@ as it was when the command began, in microseconds of the boot-time clock (renewa
 NOTIFY_SOCKET and WATCHDOG_USEC, as systemd has them: the command sends WATCHDOG=1 as it gets on.
 
 When cancellation trips the command gets SIGTERM (or the signal that this process got); --kill-before the window's end it is \
-killed with all its descendants, and so is what it leaves behind when it ends. Then the lease is released.
+killed with all its descendants, and so is what it leaves behind when it ends. Then the lease is released. Whatever is below \
+this process counts as the command's, so also what a shell had started before it said `exec fencegate hold`. What this user may \
+not kill, since it has become another's (su, sudo), is waited for, however long that takes: nothing is released before.
 
 What it cannot promise: that a machine which freezes as a whole does nothing late when it thaws. That is what the fence at the \
 resource is for (--gate, fencegate guard). Linux only.
