@@ -50,7 +50,8 @@ fn lose_the_main_thread(folder: &Path, file: &Path) -> String {
     fs::write(&program, text).unwrap();
     // What is to be tested: `/proc` has it for a zombie, while it goes on.
     format!(
-        "setsid python3 {} > /dev/null 2>&1 & pid=$!; while ! {{ [ -e {} ] && grep -q 'State:.Z' /proc/$pid/status; }}; do sleep 0.05; done; ",
+        "setsid python3 {} > /dev/null 2>&1 & pid=$!; \
+         while ! {{ [ -e {} ] && grep -q 'State:.Z' /proc/$pid/status; }}; do sleep 0.05; done; ",
         program.display(),
         file.display()
     )

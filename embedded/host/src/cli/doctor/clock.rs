@@ -26,8 +26,8 @@ impl Serialize for Daemon {
 /// change the tick as well, by up to a tenth; and of an offset that the kernel is to take off, it takes a part each second:
 /// one of 2 to the power of 2 + the time constant.
 const DAEMONS: [Daemon; 6] = [
-    // linuxptp's clockadj_max_freq: the system's clock is steered by its tick too. phc2sys does so, and so does ptp4l where it
-    // has software time stamps.
+    // linuxptp's clockadj_max_freq: the system's clock is steered by its tick too. phc2sys does so, and ptp4l where it has
+    // software time stamps.
     Daemon { name: "phc2sys", drift: Drift::from_ppm(100_000), set_by: "max_frequency" },
     Daemon { name: "ptp4l", drift: Drift::from_ppm(100_000), set_by: "max_frequency" },
     // chrony.conf(5): 83333.333 ppm.
@@ -43,8 +43,8 @@ const DAEMONS: [Daemon; 6] = [
 /// Where none of them is in sight: the most that any of them may, since outside a container's sight somebody may do so.
 const OTHERWISE: Drift = DAEMONS[0].drift;
 
-/// A file that is there once systemd-timesyncd has reached a server since the machine was booted. What the kernel itself takes the clock for,
-/// adjtimex(2) alone would say, and that is not to be had without unsafe code; nor would it say by whom.
+/// A file that is there once systemd-timesyncd has reached a server since the machine was booted. What the kernel
+/// takes the clock for, adjtimex(2) alone would say, and that is not to be had without unsafe code; nor would it say who.
 const SYNCHRONIZED: &str = "/run/systemd/timesync/synchronized";
 
 /// The clock of this machine.

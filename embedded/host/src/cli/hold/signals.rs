@@ -56,7 +56,7 @@ impl Signals {
 const REMEMBERED: Duration = Duration::from_secs(1);
 
 /// A signal that a terminal sends, when it is typed, to everything in its foreground: to the holder, which passes on what it
-/// gets, and to the command. The watcher, between the two, has it as well, and so knows which has come to the command already.
+/// gets, and to the command. The watcher, between the two, has it too, and so knows what has come to the command already.
 /// What was sent to the holder alone has not.
 pub(super) struct Typed {
     number: i32,
