@@ -22,6 +22,8 @@ mod redis;
 mod redlock;
 #[path = "hold/rows.rs"]
 mod rows;
+#[path = "hold/signals.rs"]
+mod signals;
 #[path = "hold/tls.rs"]
 mod tls;
 #[path = "hold/unraised.rs"]

@@ -34,6 +34,29 @@ fn fork_away(folder: &Path, file: &Path) -> String {
     )
 }
 
+/// A script that starts marks in `file` and goes on: in a session of its own, by a thread whose process has ended its first.
+fn lose_the_main_thread(folder: &Path, file: &Path) -> String {
+    let program = folder.join("headless.py");
+    let text = format!(
+        "import ctypes, threading, time\n\
+         def marks():\n    \
+             while True:\n        \
+                 open('{}', 'a').write(open('/proc/uptime').read().split()[0] + '\\n')\n        \
+                 time.sleep(0.05)\n\
+         threading.Thread(target=marks).start()\n\
+         ctypes.CDLL(None).pthread_exit(None)\n",
+        file.display()
+    );
+    fs::write(&program, text).unwrap();
+    // What is to be tested: `/proc` has it for a zombie, while it goes on.
+    format!(
+        "setsid python3 {} > /dev/null 2>&1 & pid=$!; \
+         while ! {{ [ -e {} ] && grep -q 'State:.Z' /proc/$pid/status; }}; do sleep 0.05; done; ",
+        program.display(),
+        file.display()
+    )
+}
+
 fn watcher(held: &Held) -> String {
     Said::by(Command::new("pgrep").args(["-P", &held.0.id().to_string()])).out.trim().to_owned()
 }
@@ -88,6 +111,29 @@ fn a_watcher_that_hangs_is_no_reason_to_outlive_the_window() {
     });
 }
 
+/// Nor if so much was to be told to it that nothing more goes into its ear.
+#[test]
+fn a_watcher_that_takes_nothing_more_is_no_reason_to_outlive_the_window() {
+    with_groups_and_without(|server, run| {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("marks");
+        let held = run("a", &[], &format!("trap '' TERM; {}", marks(&file)));
+        appears(&file);
+        signal("STOP", &watcher(&held));
+        // Each is passed on in a line of its own; some hundred fill a socket.
+        let poke =
+            format!("for n in $(seq 600); do kill -s USR1 {0}; kill -s USR2 {0}; sleep 0.002; done", held.0.id());
+        assert!(Command::new("sh").args(["-c", &poke]).status().unwrap().success());
+        server.signal("STOP");
+        let frozen = now();
+        let said = held.end();
+        server.signal("CONT");
+        assert_eq!(said.status, 122, "{said:?}");
+        assert!(last(&file) < frozen + TTL, "no window reaches further than a TTL past the last answer");
+        is_silent(&file);
+    });
+}
+
 #[test]
 fn what_forks_away_is_found_and_ends_with_the_command() {
     with_groups_and_without(|_, run| {
@@ -96,6 +142,43 @@ fn what_forks_away_is_found_and_ends_with_the_command() {
         let said = run("a", &[], &format!("{}echo ended", fork_away(folder.path(), &file))).end();
         assert_eq!((said.status, said.out.as_str(), said.err.as_str()), (0, "ended\n", ""));
         is_silent(&file);
+    });
+}
+
+/// It cannot be told from what the command has left behind.
+#[test]
+fn what_a_shell_had_started_before_it_became_the_holder_ends_too() {
+    let (server, folder) = (Server::etcd(), tempfile::tempdir().unwrap());
+    let file = folder.path().join("marks");
+    let before = format!("({}) > /dev/null 2>&1 & exec \"$@\"", marks(&file));
+    let held = hold(&etcd_url(&server), "a", &[], &format!("while [ ! -e {} ]; do sleep 0.05; done", file.display()));
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &before, "sh"]).arg(held.get_program()).args(held.get_args());
+    let said = Said::by(&mut shell);
+    assert_eq!((said.status, said.err.as_str()), (0, ""), "{said:?}");
+    is_silent(&file);
+}
+
+/// A process lives as long as one of its threads does, whatever has become of the one that it began with.
+#[test]
+fn what_goes_on_without_its_main_thread_ends_with_the_command_and_with_the_holder() {
+    with_groups_and_without(|_, run| {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str| folder.path().join(name);
+        let left = file("left");
+        let said = run("a", &[], &format!("{}echo ended", lose_the_main_thread(folder.path(), &left))).end();
+        assert_eq!((said.status, said.out.as_str(), said.err.as_str()), (0, "ended\n", ""));
+        is_silent(&left);
+
+        let (up, lost) = (file("up"), file("lost"));
+        let script = format!("{}echo up > {}; sleep 60", lose_the_main_thread(folder.path(), &lost), up.display());
+        let held = run("a", &[], &script);
+        appears(&up);
+        held.signal("KILL");
+        let killed = now();
+        assert_eq!(run("b", &[], "true").end().status, 0);
+        assert!(last(&lost) < killed + TTL, "it had no lease any more");
+        is_silent(&lost);
     });
 }
 

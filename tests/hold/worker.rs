@@ -1,10 +1,10 @@
 //! A command under a lease, and what it leaves to be looked at.
 
 use fencegate_host::clock;
-use fencegate_tests::{Said, Server, fencegate};
+use fencegate_tests::{EmulatedGate, Said, Server, fencegate};
 use std::ffi::OsStr;
 use std::fs;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -55,12 +55,27 @@ pub(super) fn on_a_terminal(command: &Command) -> Command {
     as_a_job(terminal)
 }
 
+/// The same, with somebody at its keyboard: what is written to its standard input is typed.
+pub(super) fn at_a_keyboard(command: &Command) -> Command {
+    let mut terminal = on_a_terminal(command);
+    terminal.stdin(Stdio::piped());
+    terminal
+}
+
 /// `fencegate hold` for a lock whose name has in it what means something to somebody.
 pub(super) fn odd(coordinator: &str) -> Command {
     let mut command = fencegate();
     command.args(["hold", "--coordinator", coordinator, "--lock", "ü 'x' \"y\" $z/..; --", "--ttl", "3s"]);
     command.args(["--drift", "1ppm", "--", "true"]);
     as_a_job(command)
+}
+
+/// A key file of the gate's for one principal alone: `--holder b`, `--observer`.
+pub(super) fn key_of(gate: &EmulatedGate, whose: &str) -> String {
+    let file = gate.folder().join(format!("{}.key", whose.trim_start_matches('-').replace(' ', "-")));
+    let said = Said::by(&mut gate.host(&format!("key {whose} --out {}", file.display())));
+    assert_eq!(said.status, 0, "{said:?}");
+    file.to_str().unwrap().to_owned()
 }
 
 /// How to begin a `hold` at some coordinator: for a holder, with flags, around a script.
@@ -97,6 +112,11 @@ impl Held {
 
     pub(super) fn signal_all(&self, name: &str) {
         signal(name, &format!("-{}", self.0.id()));
+    }
+
+    /// Types some characters, where somebody is at its keyboard.
+    pub(super) fn types(&mut self, characters: &[u8]) {
+        self.0.stdin.as_mut().unwrap().write_all(characters).unwrap();
     }
 
     pub(super) fn end(mut self) -> Said {

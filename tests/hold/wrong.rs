@@ -1,6 +1,6 @@
 //! What is wrong is one clear sentence and the right status, and nothing is left held.
 
-use super::worker::{Held, etcd_url, hold, hold_of, odd, postgres_url};
+use super::worker::{Held, etcd_url, hold, hold_of, key_of, odd, postgres_url};
 use fencegate_tests::{EmulatedGate, Said, Server, fencegate};
 use std::process::Command;
 
@@ -53,6 +53,50 @@ fn what_is_wrong_is_one_sentence_and_nothing_is_held() {
     assert_eq!((said.status, said.err.as_str()), (0, ""), "any name that can be read is a name");
     assert_eq!(Said::by(&mut server.etcdctl(&["get", "--prefix", ""])).out, "", "nothing is left");
     assert_eq!(Said::by(&mut server.etcdctl(&["lease", "list"])).out.trim(), "found 0 leases");
+}
+
+/// What a lock service keeps beside one lock is not to be overwritten by another that is called so.
+#[test]
+fn a_lock_is_not_called_what_another_keeps_beside_it() {
+    let (etcd, redis) = (Server::etcd(), Server::redis());
+    let at_redis = format!("redis://127.0.0.1:{}", redis.port);
+    let at_redlock = format!("redlock://127.0.0.1:{}", redis.port);
+    let said = |url: &str, lock: &str| Held::begin(hold_of(lock, "3s", url, "a", &[], "true")).end();
+    for url in [&etcd_url(&etcd), &at_redis, &at_redlock] {
+        assert_eq!(said(url, "press-7").status, 0, "{url}");
+        for lock in ["press-7/epoch", "{press-7}:token", "{press-7}:epoch"] {
+            let said = said(url, lock);
+            if url.starts_with("etcd") != lock.ends_with("/epoch") {
+                assert_eq!((said.status, said.err.as_str()), (0, ""), "nobody keeps anything there: {url} {lock}");
+                continue;
+            }
+            assert_eq!((said.status, said.out.as_str(), said.err.lines().count()), (2, "", 1), "{url}: {said:?}");
+            assert!(said.err.contains(&format!("lock: `--lock {lock}`: ")), "{url}: {said:?}");
+        }
+        assert_eq!(said(url, "press-7").status, 0, "and it is as it was: {url}");
+    }
+}
+
+/// Whatever is wrong with an address: what is said of it may be read by more people than may read the password.
+#[test]
+fn no_address_is_shown_with_its_password() {
+    for rest in ["://u:geheim@db/x", "://u:ge@heim@db/x", "://u:geheim@db:x/y", "://db/x?user=u&password=geheim"] {
+        for scheme in ["postgress", "paper", "etcd", "zookeeper", "postgres", "redis", "redlock", "dynamodb", "gate"] {
+            let url = format!("{scheme}{rest}");
+            for words in [&["hold", "--ttl", "3s", "--drift", "1ppm"][..], &["doctor", "--look", "1ms"]] {
+                let mut command = fencegate();
+                command.args(words).args(["--coordinator", &url, "--lock", "1"]);
+                if words[0] == "hold" {
+                    command.args(["--", "true"]);
+                }
+                let said = Said::by(&mut command);
+                assert!(said.status == 2 || said.status == 3, "{url}: {said:?}");
+                assert!(!said.err.contains("heim") && said.err.lines().count() == 1, "{url}: {said:?}");
+            }
+        }
+    }
+    let said = Said::by(fencegate().args(["doctor", "--look", "1ms", "--coordinator", "u:geheim@db"]));
+    assert!(said.status == 2 && !said.err.contains("heim"), "{said:?}");
 }
 
 /// How to send a server a signal.
@@ -126,7 +170,7 @@ fn what_is_wrong_at_a_gate_is_one_sentence() {
     let (gate, other) = (EmulatedGate::new(), EmulatedGate::new());
     let (key, strange) = (gate.key_file(), other.key_file());
     let (key, strange) = (key.to_str().unwrap(), strange.to_str().unwrap());
-    let url = format!("gate:{}", gate.port);
+    let (url, etcd) = (format!("gate:{}", gate.port), "etcd://127.0.0.1:1".to_owned());
     for (lock, ttl, flags, status, words) in [
         ("3", "3s", &["--key-file", strange][..], 3, "no answer from the coordinator: "),
         ("3", "3s", &[], 2, "key_file: missing"),
@@ -142,7 +186,18 @@ fn what_is_wrong_at_a_gate_is_one_sentence() {
         assert_eq!((said.status, said.out.as_str(), said.err.lines().count()), (status, "", 1), "{said:?}");
         assert!(said.err.contains(words), "{words}: {said:?}");
     }
+    // Somebody else's key: no gate would ever answer.
+    let of_b = key_of(&gate, "--holder b");
+    for (at, flags) in [(&url, &["--key-file", &of_b][..]), (&etcd, &["--gate", &gate.port, "--key-file", &of_b])] {
+        for (holder, lock) in [("a", "3"), ("hold", "3"), ("a#b", "3")] {
+            let said = Held::begin(hold_of(lock, "3s", at, holder, flags, "echo no")).end();
+            assert_eq!((said.status, said.out.as_str(), said.err.lines().count()), (2, "", 1), "{at}: {said:?}");
+            assert!(said.err.contains("key_file: this key is b's; say --holder b"), "{at}: {said:?}");
+        }
+    }
     assert_eq!(gate.channel(3)["token"], 0, "nothing was granted");
+    let said = Held::begin(hold_of("3", "3s", &url, "b", &["--key-file", &of_b], "echo yes")).end();
+    assert_eq!((said.status, said.out.as_str()), (0, "yes\n"), "{said:?}");
     let fraction = hold_of("3", "3000500us", &url, "a", &["--key-file", key], "echo yes");
     let said = Held::begin(fraction).end();
     assert_eq!((said.status, said.out.as_str()), (0, "yes\n"), "a gate's leases are of microseconds: {said:?}");

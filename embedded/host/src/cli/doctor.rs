@@ -3,7 +3,7 @@
 mod clock;
 mod trips;
 
-use super::hold::{Protected, Secrets, Service};
+use super::hold::{self, Secrets, Service};
 use super::output::{self, Failure, Outcome, Table, shown_drift, spends};
 use super::plan;
 use super::units::{self, DRIFT, DURATION};
@@ -24,6 +24,9 @@ coordinator it acquires, renews and releases the lock fencegate-doctor. That is 
 tokens stays behind under it: two nodes in ZooKeeper, a row in PostgreSQL, an item in DynamoDB, a key at each Redis, nothing in \
 etcd. A gate that is named with --gate is only asked for its channel 0; one that is the coordinator grants its channel's lease, \
 and that channel's token goes up: do that while nobody works there.
+
+Who disciplines the clock is a guess from the names of the processes in sight, and so is the drift, which is the most that such a \
+program does as it comes: the kernel cannot be asked. Where none is seen it is the worst of them, 10 % (clock_drift_assumed).
 
 Exit status: 0 there is a TTL, 1 no TTL is long enough, 2 the input is wrong, 3 no answer, or another holds the lock.";
 
@@ -97,17 +100,17 @@ impl Args {
             .build()
             .map_err(|error| Failure::new(3, format_args!("no connection: {error}")))?;
         let measured = runtime.block_on(async {
-            let id = trips::id()?;
+            let key_file = self.key_file.as_deref();
+            let id = trips::id(key_file)?;
             let coordinator = match service {
                 Some(service) => {
-                    let coordinator = service.open(id, &self.secrets.read()?, self.key_file.as_deref())?;
+                    let coordinator = service.open(id, &self.secrets.read()?, key_file)?;
                     Some(trips::coordinator(&*coordinator, id, self.samples).await?)
                 }
                 None => None,
             };
-            let gate = Protected::read(self.gate.as_ref(), &[0], self.key_file.as_deref(), id)?;
-            let gate = match gate.into_iter().next() {
-                Some(gate) => Some(trips::gate(&gate, self.samples).await?),
+            let gate = match &self.gate {
+                Some(port) => Some(trips::gate(&hold::asked(port, key_file)?, self.samples).await?),
                 None => None,
             };
             Ok::<_, Failure>((coordinator, gate))
@@ -150,10 +153,10 @@ fn table(found: &Found, sized: Option<&Size>) -> Table {
         None => Table::new(false, "not fit", "no TTL is long enough for these clocks"),
     };
     table.row("clock", clock.source.as_deref().unwrap_or("unknown"), "what the kernel counts time with");
-    let by = clock.disciplined_by.unwrap_or("nobody in sight");
-    table.row("disciplined by", by, format_args!("slewed by {} ppb just now", clock.slew_ppb));
-    let what = if clock.assumed { "assumed: what chronyd may do" } else { "a bound: what that program may do" };
-    table.row("drift here", shown_drift(clock.drift), format_args!("{what}, or what was seen"));
+    let seen = clock.seen.map_or("nobody who disciplines clocks", |daemon| daemon.name);
+    table.row("seen running", seen, format_args!("the clock is slewed by {} ppb just now", clock.slew_ppb));
+    let what = if clock.assumed { "assumed: what phc2sys may do" } else { "what that program may do" };
+    table.row("drift here", shown_drift(clock.drift), format_args!("{what} as it comes, or what was seen"));
     table.row("drift in all", shown_drift(size.drift), "with the coordinator's clock (--drift)");
     let may = if clock.can_suspend { "it can be suspended" } else { "it cannot be suspended" };
     table.row("slept", spends(clock.slept), format_args!("since boot, and counted; {may}"));
@@ -171,16 +174,19 @@ fn table(found: &Found, sized: Option<&Size>) -> Table {
     if coordinator.is_none() {
         table.note("no coordinator was asked (--coordinator), so that there is no round trip to size a lease with");
     }
-    if clock.assumed {
-        table.note(
-            "nobody in sight disciplines this clock, but outside a container's sight somebody may: the drift is the most that any \
-             such program does by default (chronyd, 8.3 %); if you know better, say so with `plan --drift`",
-        );
+    match clock.seen {
+        None => table.note(
+            "nobody who disciplines clocks is in sight, but outside a container's sight somebody may: the drift is the most that \
+             any such program does as it comes (phc2sys and ptp4l, 10 %); if you know better, say so with `plan --drift`",
+        ),
+        Some(daemon) => table.note(format_args!(
+            "that {} disciplines this clock is a guess from its name, and the drift is what it may do as it comes; with another \
+             {}, say so with `plan --drift`",
+            daemon.name, daemon.set_by
+        )),
     }
-    if clock.disciplined_by == Some("chronyd") {
-        table.note(
-            "chronyd may slew by 8.3 % while it catches up; with a lower maxslewrate, say so with `plan --drift`",
-        );
+    if clock.synchronized == Some(false) {
+        table.note("systemd-timesyncd has reached no server since boot: the clock goes as it likes, and may be set at any time");
     }
     table
 }

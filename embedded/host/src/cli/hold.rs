@@ -19,6 +19,7 @@ mod watch;
 use super::gate::values;
 use super::output::{Failure, Outcome};
 use super::units::{self, DRIFT, DURATION};
+use coordinate::Protected;
 use fencegate::{Cause, Drift, Duration, Epoch, HolderId, Plan, PlanInput, Unfit};
 use fencegate_host::Port;
 use fencegate_host::runner::{Held, NotHeld, Runner};
@@ -27,8 +28,9 @@ use std::path::PathBuf;
 use supervise::{Command, Supervisor};
 use tokio_util::sync::CancellationToken;
 
-pub(super) use coordinate::{Protected, Secrets, Service};
+pub(super) use coordinate::{Secrets, Service, asked, whose};
 pub(crate) use exec::Args as ExecArgs;
+pub(super) use holder::instance;
 pub(crate) use watch::Args as WatchArgs;
 
 /// The lease was not to be had, and the command was not started.
@@ -55,7 +57,9 @@ as it was when the command began, in microseconds of the boot-time clock (renewa
 NOTIFY_SOCKET and WATCHDOG_USEC, as systemd has them: the command sends WATCHDOG=1 as it gets on.
 
 When cancellation trips the command gets SIGTERM (or the signal that this process got); --kill-before the window's end it is \
-killed with all its descendants, and so is what it leaves behind when it ends. Then the lease is released.
+killed with all its descendants, and so is what it leaves behind when it ends. Then the lease is released. Whatever is below \
+this process counts as the command's, so also what a shell had started before it said `exec fencegate hold`. What this user may \
+not kill, since it has become another's (su, sudo), is waited for, however long that takes: nothing is released before.
 
 What it cannot promise: that a machine which freezes as a whole does nothing late when it thaws. That is what the fence at the \
 resource is for (--gate, fencegate guard). Linux only.
@@ -134,7 +138,7 @@ pub(crate) struct Args {
 
 impl Args {
     pub(super) fn run(self) -> Result<Outcome, Failure> {
-        let id = holder::instance(&self.holder)?;
+        let id = instance(&self.holder)?;
         let service = Service::read(&self.coordinator, &self.lock)?;
         let plan = self.plan(&service)?;
         let command = Command::find(&self.command)?;

@@ -132,11 +132,35 @@ impl Coordinator for GateLease {
     fn release(&self, stamp: Stamp) -> Call<'_, ()> {
         Box::pin(async move {
             let (mut gate, give_up) = self.0.connect().await.map_err(unanswered)?;
-            match gate.release(self.0.channel, (stamp.epoch, stamp.token), give_up).await {
-                // Refused: it is not there any more.
-                Ok(_) | Err(CallError::Refused(_)) => Ok(()),
-                Err(error) => Err(unanswered(error)),
-            }
+            released(gate.release(self.0.channel, (stamp.epoch, stamp.token), give_up).await)
         })
+    }
+}
+
+/// What has become of a release: refused for good, it is not there any more; refused for now, it still is.
+fn released(answer: Result<Done, CallError>) -> Result<(), CoordinatorError> {
+    match answer {
+        Ok(_) => Ok(()),
+        Err(CallError::Refused(refused)) if !may_pass(refused.reason) => Ok(()),
+        Err(error) => Err(unanswered(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lease_whose_release_was_refused_for_now_is_still_there() {
+        for reason in Reason::ALL {
+            let answer = released(Err(CallError::Refused(Refused { reason, by: None, wait: Duration::ZERO })));
+            match reason {
+                Reason::Busy | Reason::Rate | Reason::Replay | Reason::Presence => {
+                    assert!(matches!(answer, Err(CoordinatorError::NoAnswer(_))), "{reason:?}");
+                }
+                _ => assert!(answer.is_ok(), "{reason:?}"),
+            }
+        }
+        assert!(matches!(released(Err(CallError::NoAnswer)), Err(CoordinatorError::NoAnswer(_))));
     }
 }

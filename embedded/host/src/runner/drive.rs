@@ -53,6 +53,8 @@ pub(super) struct Drive<K> {
     began: Instant,
     /// Since when the service has been asked for the lease without any answer.
     silent: Option<Instant>,
+    /// Whether it has answered that another has it.
+    held: bool,
     error: Option<String>,
     /// Until when the fences of a lease that was granted may be raised, while one of them is not.
     raising: Option<Instant>,
@@ -93,6 +95,7 @@ impl<K: Clock> Drive<K> {
             events: mpsc::unbounded_channel(),
             began,
             silent: None,
+            held: false,
             error: None,
             raising: None,
             not_raised: None,
@@ -240,7 +243,7 @@ impl<K: Clock> Drive<K> {
             return self.raising;
         }
         let silence = self.silent.and_then(|since| since.checked_add(self.schedule.ttl()));
-        let patience = self.patience.and_then(|patience| self.began.checked_add(patience));
+        let patience = self.patience.filter(|_| self.held).and_then(|patience| self.began.checked_add(patience));
         earlier(silence, patience.filter(|at| *at > self.shared.clock.now()))
     }
 
@@ -274,7 +277,7 @@ impl<K: Clock> Drive<K> {
         match &self.error {
             Some(why) if silent => self.stop(NotHeld::NoAnswer(why.clone())),
             None if silent => self.stop(NotHeld::NoAnswer("nothing was heard".to_owned())),
-            None if waited => self.stop(NotHeld::HeldByAnother),
+            None if waited && self.held => self.stop(NotHeld::HeldByAnother),
             _ => {}
         }
     }
@@ -363,6 +366,7 @@ impl<K: Clock> Drive<K> {
                 }
             }
             Acquired::Held { wait, by } => {
+                self.held = true;
                 self.refused(request, wait);
                 self.report(Report::HeldByAnother { wait, by });
                 if self.shared.holder().stamp().is_none() && self.given_up.is_none() {

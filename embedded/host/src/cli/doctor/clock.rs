@@ -2,35 +2,62 @@
 
 use fencegate::{Drift, Duration};
 use rustix::time::{ClockId, clock_gettime};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use std::fs;
+use std::path::Path;
 
-/// chrony's default `maxslewrate`.
-const CHRONY: Drift = Drift::from_ppb(83_333_333);
+/// A program that disciplines a clock.
+pub(super) struct Daemon {
+    /// As the kernel shortens it.
+    pub(super) name: &'static str,
+    /// How fast it may make the clock lose or gain, as it comes.
+    drift: Drift,
+    /// What of its configuration that depends on.
+    pub(super) set_by: &'static str,
+}
 
-/// The programs that discipline a clock, as the kernel shortens their names, and how fast each may slew it.
-const DAEMONS: [(&str, Drift); 5] = [
-    ("chronyd", CHRONY),
-    // The kernel's own limit for what goes through adjtimex(2).
-    ("ntpd", Drift::from_ppm(500)),
-    ("systemd-timesyn", Drift::from_ppm(500)),
-    ("ptp4l", Drift::from_ppm(500)),
-    ("phc2sys", Drift::from_ppm(500)),
+impl Serialize for Daemon {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        self.name.serialize(to)
+    }
+}
+
+/// All that are known, the worst first. No 500 ppm: that is the kernel's limit for a frequency, and nobody keeps to it. Some
+/// change the tick as well, by up to a tenth; and of an offset that the kernel is to take off, it takes a part each second:
+/// one of 2 to the power of 2 + the time constant.
+const DAEMONS: [Daemon; 6] = [
+    // linuxptp's clockadj_max_freq: the system's clock is steered by its tick too. phc2sys does so, and ptp4l where it has
+    // software time stamps.
+    Daemon { name: "phc2sys", drift: Drift::from_ppm(100_000), set_by: "max_frequency" },
+    Daemon { name: "ptp4l", drift: Drift::from_ppm(100_000), set_by: "max_frequency" },
+    // chrony.conf(5): 83333.333 ppm.
+    Daemon { name: "chronyd", drift: Drift::from_ppb(83_333_333), set_by: "maxslewrate" },
+    // Up to 0.4 s, polled every 32 s or more, which is a time constant of 1: an eighth a second. And a frequency.
+    Daemon { name: "systemd-timesyn", drift: Drift::from_ppm(50_500), set_by: "PollIntervalMinSec" },
+    // Up to 128 ms, with a time constant of 4 where it polls every 16 s, and more by default. BusyBox's is about the same.
+    Daemon { name: "ntpd", drift: Drift::from_ppm(2_500), set_by: "minpoll" },
+    // ntpd-rs: a slew of 200 ppm, on a frequency of up to 495.
+    Daemon { name: "ntp-daemon", drift: Drift::from_ppm(695), set_by: "slew-maximum-frequency-offset" },
 ];
 
-/// Where nothing disciplines it in sight: the most that any of them may, since outside a container's sight somebody may do so.
-/// Whether the kernel takes the clock for synchronised, adjtimex(2) alone would say, and that is not to be had without unsafe
-/// code; nor would it say by whom.
-const OTHERWISE: Drift = CHRONY;
+/// Where none of them is in sight: the most that any of them may, since outside a container's sight somebody may do so.
+const OTHERWISE: Drift = DAEMONS[0].drift;
+
+/// A file that is there once systemd-timesyncd has reached a server since the machine was booted. What the kernel
+/// takes the clock for, adjtimex(2) alone would say, and that is not to be had without unsafe code; nor would it say who.
+const SYNCHRONIZED: &str = "/run/systemd/timesync/synchronized";
 
 /// The clock of this machine.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Serialize)]
 pub(super) struct Clock {
     /// What the kernel counts time with; `null` where it does not say.
     #[serde(rename = "clock_source")]
     pub(super) source: Option<String>,
-    /// The program that disciplines it, as far as this process sees.
-    pub(super) disciplined_by: Option<&'static str>,
+    /// The worst program of those in sight whose name is that of one that disciplines clocks. That it does so is a guess.
+    #[serde(rename = "seen_running")]
+    pub(super) seen: Option<&'static Daemon>,
+    /// Whether systemd-timesyncd has reached a server since boot; `null` where it was not seen.
+    pub(super) synchronized: Option<bool>,
     /// How fast it was slewed just now, against the hardware's own pace; positive is fast.
     pub(super) slew_ppb: i64,
     /// How long the machine has slept since it was booted.
@@ -41,7 +68,7 @@ pub(super) struct Clock {
     /// The bound that follows for this clock.
     #[serde(rename = "clock_drift_ppb")]
     pub(super) drift: Drift,
-    /// Whether that is an assumption, since nobody was seen to discipline the clock.
+    /// Whether that is for whoever may be out of sight, since no such program was seen running.
     #[serde(rename = "clock_drift_assumed")]
     pub(super) assumed: bool,
 }
@@ -86,7 +113,8 @@ impl Clock {
         let (then, then_raw) = both();
         let slew_ppb = rate(then - slewed, then_raw - raw);
         let names: Vec<_> = processes().collect();
-        let daemon = DAEMONS.iter().find(|(name, _)| names.iter().any(|found| found == name));
+        let runs = |name: &str| names.iter().any(|found| found == name);
+        let seen = DAEMONS.iter().find(|daemon| runs(daemon.name));
         let slept = nanoseconds(ClockId::Boottime) - nanoseconds(ClockId::Monotonic);
         // Two calls apart; no machine sleeps for less than that.
         let slept = u64::try_from(slept / 1_000_000_000).unwrap_or(0);
@@ -94,17 +122,18 @@ impl Clock {
             |path| fs::read_to_string(path).ok().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
         Self {
             source: file("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
-            disciplined_by: daemon.map(|(name, _)| *name),
+            seen,
+            synchronized: runs("systemd-timesyn").then(|| Path::new(SYNCHRONIZED).exists()),
             slew_ppb,
             slept: Duration::from_micros(slept.saturating_mul(1_000_000)),
             can_suspend: file("/sys/power/state").is_some(),
-            drift: bound(daemon.map_or(OTHERWISE, |(_, drift)| *drift), slew_ppb),
-            assumed: daemon.is_none(),
+            drift: bound(seen.map_or(OTHERWISE, |daemon| daemon.drift), slew_ppb),
+            assumed: seen.is_none(),
         }
     }
 }
 
-/// What a daemon may do, or what was seen where that is more.
+/// What a daemon may do, or what the clock was seen to do where that is more.
 fn bound(may: Drift, seen_ppb: i64) -> Drift {
     Drift::from_ppb(may.as_ppb().max(seen_ppb.unsigned_abs()))
 }
@@ -125,7 +154,13 @@ mod tests {
 
     #[test]
     fn what_is_not_seen_is_as_bad_as_the_worst_that_could_be() {
-        assert!(DAEMONS.iter().all(|(_, drift)| *drift <= OTHERWISE));
+        assert!(DAEMONS.iter().all(|daemon| daemon.drift <= OTHERWISE));
+    }
+
+    #[test]
+    fn of_several_the_worst_is_found_and_by_the_name_that_the_kernel_has() {
+        assert!(DAEMONS.windows(2).all(|pair| pair[0].drift >= pair[1].drift));
+        assert!(DAEMONS.iter().all(|daemon| daemon.name.len() <= 15));
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! Round trips, measured.
 
-use super::super::hold::Protected;
+use super::super::hold;
 use super::super::output::Failure;
 use fencegate::{Duration, HolderId, Instant, Stamp};
 use fencegate_host::clock;
+use fencegate_host::coordinator::gate::GateChannel;
 use fencegate_host::coordinator::{Acquired, Coordinator, CoordinatorError, Renewed};
 use serde::Serialize;
+use std::path::Path;
 
 /// How long the lock that is measured with may outlive a doctor who is killed. A ZooKeeper has to give sessions of twice that.
 const TTL: Duration = Duration::from_secs(5);
@@ -34,10 +36,13 @@ impl Trips {
     }
 }
 
-/// This doctor's own name.
-pub(super) fn id() -> Result<HolderId, Failure> {
-    let random = getrandom::u32().map_err(|error| Failure::new(3, format_args!("no random numbers: {error}")))?;
-    HolderId::new(&format!("doctor#{random:08x}")).map_err(Failure::input)
+/// This doctor's own name: that of the key it has, where that is a single holder's.
+pub(super) fn id(key_file: Option<&Path>) -> Result<HolderId, Failure> {
+    match hold::whose(key_file)? {
+        // A long name leaves no place for an instance.
+        Some(holder) => Ok(hold::instance(&holder.to_string()).unwrap_or(holder)),
+        None => hold::instance("doctor"),
+    }
 }
 
 fn since(start: Instant) -> Duration {
@@ -85,7 +90,7 @@ async fn renewals(coordinator: &dyn Coordinator, stamp: Stamp, samples: u64) -> 
 }
 
 /// As many questions on one connection.
-pub(super) async fn gate(gate: &Protected, samples: u64) -> Result<Trips, Failure> {
-    let trips = gate.channel().round_trips(samples).await;
+pub(super) async fn gate(gate: &GateChannel, samples: u64) -> Result<Trips, Failure> {
+    let trips = gate.round_trips(samples).await;
     Trips::of(trips.map_err(|error| Failure::new(3, format_args!("gate: {error}")))?)
 }

@@ -11,8 +11,8 @@ use super::super::output::Failure;
 use fencegate::{DEFAULT_DRIFT_FACTOR, DEFAULT_DRIFT_FIXED, Drift, Duration, HolderId};
 use fencegate_host::coordinator::gate::{GateChannel, GateLease};
 use fencegate_host::coordinator::{Access, Coordinator, CoordinatorError, Resource};
-use fencegate_host::wire::Role;
-use fencegate_host::{KeyFile, Port};
+use fencegate_host::wire::{Credential, Role};
+use fencegate_host::{KeyFile, Port, Secret};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -78,11 +78,32 @@ fn wrong(why: impl std::fmt::Display) -> Failure {
     Failure::input(format_args!("coordinator: {why}"))
 }
 
+/// Whether a service has something else under this name: what it keeps beside a lock.
+fn is_kept(scheme: &str, lock: &str) -> bool {
+    match scheme {
+        "etcd" | "etcds" => lock.ends_with("/epoch"),
+        "redis" | "rediss" | "redlock" | "redlocks" => {
+            lock.starts_with('{') && ["}:token", "}:epoch"].iter().any(|end| lock.ends_with(end))
+        }
+        _ => false,
+    }
+}
+
+/// An address that is none, without what may be a password in it.
+fn shown(url: &str) -> &str {
+    if url.contains(['@', '?']) { url.split_once("://").map_or("…@…", |(scheme, _)| scheme) } else { url }
+}
+
 impl Service {
     pub(in crate::cli) fn read(url: &str, lock: &str) -> Result<Self, Failure> {
         if lock.is_empty() || lock.len() > 190 || lock.chars().any(char::is_control) {
             let why = "lock: `--lock`: a name of 1 to 190 bytes without control characters";
             return Err(Failure::input(why));
+        }
+        if is_kept(url.split(':').next().unwrap_or_default(), lock) {
+            return Err(Failure::input(format_args!(
+                "lock: `--lock {lock}`: another lock's epoch or token is kept there under this name"
+            )));
         }
         let place = |url: &str| Place { url: url.to_owned(), lock: lock.to_owned() };
         match url.split_once(':') {
@@ -99,7 +120,8 @@ impl Service {
                 Ok(Self::Gate(port.parse().map_err(wrong)?, channel))
             }
             _ => Err(wrong(format_args!(
-                "`{url}`: one of etcd://, zookeeper://, postgres://, dynamodb://, redis://, redlock://, gate:PORT, and etcds://, rediss://, redlocks:// in TLS"
+                "`{}`: one of etcd://, zookeeper://, postgres://, dynamodb://, redis://, redlock://, gate:PORT, and etcds://, rediss://, redlocks:// in TLS",
+                shown(url)
             ))),
         }
     }
@@ -150,7 +172,7 @@ impl Service {
     ) -> Result<Arc<dyn Coordinator>, Failure> {
         if let Self::Gate(port, channel) = self {
             open::takes_none(access, "a gate has a --key-file").map_err(wrong)?;
-            let credential = keys(key_file)?.credential(Role::Holder(id));
+            let credential = credential(key_file, id)?;
             return Ok(Arc::new(GateLease(GateChannel::new(port, credential, channel, GATE))));
         }
         open::service(self, id, access).map_err(|error| match error {
@@ -165,28 +187,50 @@ fn keys(file: Option<&Path>) -> Result<KeyFile, Failure> {
     KeyFile::read(path).map_err(|error| Failure::input(format_args!("key_file: {error}")))
 }
 
+/// What `id` seals its requests with. With another's key it would convince nobody, and no gate would answer.
+fn credential(file: Option<&Path>, id: HolderId) -> Result<Credential, Failure> {
+    let keys = keys(file)?;
+    match &keys.secret {
+        Secret::Holder { holder, .. } if holder.name() != id.name() => {
+            let holder = holder.name();
+            Err(Failure::input(format_args!("key_file: this key is {holder}'s; say --holder {holder}")))
+        }
+        _ => Ok(keys.credential(Role::Holder(id))),
+    }
+}
+
+/// Whose key it is, where it is a single holder's.
+pub(in crate::cli) fn whose(key_file: Option<&Path>) -> Result<Option<HolderId>, Failure> {
+    let Some(_) = key_file else { return Ok(None) };
+    Ok(match keys(key_file)?.secret {
+        Secret::Holder { holder, .. } => Some(holder.name()),
+        Secret::Root(_) | Secret::Observer { .. } => None,
+    })
+}
+
+/// A gate's first channel, to be asked as whom the key is.
+pub(in crate::cli) fn asked(port: &Port, key_file: Option<&Path>) -> Result<GateChannel, Failure> {
+    Ok(GateChannel::new(port.clone(), keys(key_file)?.reader(), 0, GATE))
+}
+
 /// A gate's channel that the lease is for.
 #[derive(Debug)]
-pub(in crate::cli) struct Protected(GateChannel);
+pub(super) struct Protected(GateChannel);
 
 impl Protected {
-    pub(in crate::cli) fn read(
+    pub(super) fn read(
         gate: Option<&Port>,
         channels: &[u8],
         key_file: Option<&Path>,
         id: HolderId,
     ) -> Result<Vec<Self>, Failure> {
         let Some(port) = gate else { return Ok(Vec::new()) };
-        let credential = keys(key_file)?.credential(Role::Holder(id));
+        let credential = credential(key_file, id)?;
         let channel = |n: &u8| Self(GateChannel::new(port.clone(), credential.clone(), *n, GATE));
         Ok(channels.iter().map(channel).collect())
     }
 
-    pub(in crate::cli) const fn channel(&self) -> &GateChannel {
-        &self.0
-    }
-
-    pub(in crate::cli) fn resource(self) -> Arc<dyn Resource> {
+    pub(super) fn resource(self) -> Arc<dyn Resource> {
         Arc::new(self.0)
     }
 }

@@ -12,6 +12,9 @@ use std::time::Duration;
 /// How long to wait between two looks: what was killed takes a moment to die.
 const BETWEEN: Duration = Duration::from_millis(2);
 
+/// How many fields there are between a process's parent and the number of its threads.
+const THREADS: usize = 15;
+
 /// Makes this process the reaper of all that is below it.
 pub(super) fn adopt() -> std::io::Result<()> {
     rustix::process::set_child_subreaper(Some(getpid())).map_err(Into::into)
@@ -28,7 +31,10 @@ struct Entry {
 fn entry(stat: &str) -> Option<Entry> {
     let mut fields = stat.get(stat.rfind(')')? + 1..)?.split_ascii_whitespace();
     let state = fields.next()?;
-    Some(Entry { parent: fields.next()?.parse().ok()?, dead: matches!(state, "Z" | "X") })
+    let parent = fields.next()?.parse().ok()?;
+    let threads: u32 = fields.nth(THREADS)?.parse().ok()?;
+    // One whose first thread has ended alone is shown as a zombie too, and goes on.
+    Some(Entry { parent, dead: matches!(state, "Z" | "X") && threads <= 1 })
 }
 
 /// All processes that live below `root` in `table`.
@@ -91,13 +97,50 @@ pub(super) fn reap(mut reaped: impl FnMut(Pid, rustix::process::WaitStatus)) {
 mod tests {
     use super::*;
 
+    /// A line of `/proc/PID/stat` with so many threads.
+    fn line(before: &str, threads: &str) -> String {
+        format!("{before} 3 1 1 0 -1 4227084 3080 6523 3 0 2 2 2 2 20 0 {threads} 0 6984608 0 0")
+    }
+
     #[test]
     fn the_name_of_a_process_may_be_anything() {
-        assert_eq!(entry("7 (a) Z 9 (b) S 3 1 1"), Some(Entry { parent: 3, dead: false }));
-        assert_eq!(entry("7 (sh) Z 3 1 1"), Some(Entry { parent: 3, dead: true }));
-        for odd in ["", "7 (sh", "7 (sh) S", "7 (sh) S x"] {
+        assert_eq!(entry(&line("7 (a) Z 9 (b) S", "1")), Some(Entry { parent: 3, dead: false }));
+        assert_eq!(entry(&line("7 (sh) Z", "1")), Some(Entry { parent: 3, dead: true }));
+        for odd in ["", "7 (sh", "7 (sh) S", "7 (sh) S x", "7 (sh) S 3 1 1", &line("7 (sh) S", "x")] {
             assert_eq!(entry(odd), None, "{odd}");
         }
+    }
+
+    #[test]
+    fn a_process_lives_as_long_as_one_of_its_threads() {
+        for (state, threads, dead) in [
+            ("Z", "1", true),
+            ("X", "0", true),
+            ("Z", "2", false),
+            ("X", "3", false),
+            ("S", "1", false),
+            ("T", "1", false),
+            ("R", "0", false),
+        ] {
+            let found = entry(&line(&format!("7 (sh) {state}"), threads));
+            assert_eq!(found, Some(Entry { parent: 3, dead }), "{state} {threads}");
+        }
+    }
+
+    #[test]
+    fn the_kernel_has_the_threads_where_they_are_read() {
+        let together = std::sync::Barrier::new(31);
+        std::thread::scope(|scope| {
+            for _ in 0..30 {
+                scope.spawn(|| together.wait());
+            }
+            let stat = std::fs::read_to_string("/proc/self/stat");
+            together.wait();
+            let stat = stat.unwrap();
+            let mut fields = stat[stat.rfind(')').unwrap() + 1..].split_ascii_whitespace().skip(2);
+            let threads: u32 = fields.nth(THREADS).unwrap().parse().unwrap();
+            assert!((31..1_000).contains(&threads), "{threads}");
+        });
     }
 
     #[test]

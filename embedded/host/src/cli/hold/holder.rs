@@ -7,7 +7,7 @@ use fencegate::HolderId;
 const DIGITS: (usize, usize) = (8, 4);
 
 /// `name#instance` as it is, or `name` with a random instance.
-pub(super) fn instance(name: &str) -> Result<HolderId, Failure> {
+pub(in crate::cli) fn instance(name: &str) -> Result<HolderId, Failure> {
     let wrong = |why: &dyn std::fmt::Display| Failure::input(format_args!("holder: `--holder {name}`: {why}"));
     let id = HolderId::new(name).map_err(|error| wrong(&error))?;
     if name.contains('#') {

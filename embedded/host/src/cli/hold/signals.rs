@@ -3,7 +3,8 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
-use tokio::signal::unix::{SignalKind, signal};
+use std::time::{Duration, Instant};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 use tokio_util::sync::CancellationToken;
 
@@ -45,11 +46,51 @@ impl Signals {
         Ok(Self { pass, last })
     }
 
-    /// The one to ask the command with; `None` where the terminal has sent it to the command already, as it does to
-    /// everything in its foreground.
-    pub(super) fn asks(&self) -> Option<i32> {
-        let last = self.last.load(Ordering::Relaxed);
-        let typed = [2, 3].contains(&last) && std::fs::File::open("/dev/tty").is_ok();
-        (!typed).then_some(last)
+    /// The one to ask the command with.
+    pub(super) fn asks(&self) -> i32 {
+        self.last.load(Ordering::Relaxed)
+    }
+}
+
+/// For how long the watcher remembers what it has had. A holder that was kept waiting tells of it that much later.
+const REMEMBERED: Duration = Duration::from_secs(1);
+
+/// A signal that a terminal sends, when it is typed, to everything in its foreground: to the holder, which passes on what it
+/// gets, and to the command. The watcher, between the two, has it too, and so knows what has come to the command already.
+/// What was sent to the holder alone has not.
+pub(super) struct Typed {
+    number: i32,
+    signals: Signal,
+    last: Option<Instant>,
+}
+
+impl Typed {
+    /// Those that are typed, SIGINT and SIGQUIT, from now on.
+    pub(super) fn listen() -> io::Result<[Self; 2]> {
+        let one = |number| io::Result::Ok(Self { number, signals: signal(SignalKind::from_raw(number))?, last: None });
+        Ok([one(2)?, one(3)?])
+    }
+
+    /// Waits for one, and remembers it.
+    pub(super) async fn comes(&mut self) {
+        match self.signals.recv().await {
+            Some(()) => self.last = Some(Instant::now()),
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Whether the command has had this one from the terminal already.
+    pub(super) async fn has_brought(&mut self, number: i32) -> bool {
+        if number != self.number || std::fs::File::open("/dev/tty").is_err() {
+            return false;
+        }
+        // It was sent to this process before the holder could tell of it, but may not have been looked at.
+        tokio::task::yield_now().await;
+        tokio::select! {
+            biased;
+            () = self.comes() => {}
+            () = std::future::ready(()) => {}
+        }
+        self.last.is_some_and(|last| last.elapsed() < REMEMBERED)
     }
 }

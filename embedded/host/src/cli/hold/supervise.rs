@@ -111,27 +111,30 @@ impl Supervisor {
         let mut deadlines = lease.deadlines();
         let mut asked = false;
         let mut end = *deadlines.borrow_and_update();
-        let mut say = format!("deadline {}\n", end.instant().as_micros());
+        let (mut told, mut say) = (None, Vec::new());
         let mut note = [0; 512];
         loop {
-            // A watcher that does not listen is found out by its own end, or by the window's.
-            let _ = to.write_all(say.as_bytes()).await;
-            say.clear();
+            // The next line once the last is out. A watcher that takes none is found out by its own end, or by the window's.
+            if say.is_empty() && told != Some(end) {
+                told = Some(end);
+                say = format!("deadline {}\n", end.instant().as_micros()).into_bytes();
+            }
             tokio::select! {
                 said = lines.next_line() => return ended(said.ok().flatten().as_deref()),
                 // Should the watcher hang: half the reserve is left to kill it with all the rest.
                 () = BootClock.until(last_moment(end, self.reserve)) => return ended(None),
-                Ok(()) = deadlines.changed() => {
-                    end = *deadlines.borrow_and_update();
-                    say = format!("deadline {}\n", end.instant().as_micros());
+                wrote = to.write(&say), if !say.is_empty() => {
+                    let out = wrote.unwrap_or(say.len()); // it is gone: its end is heard of above
+                    say.drain(..out);
                 }
-                () = lease.cancelled().cancelled(), if !asked => {
+                Ok(()) = deadlines.changed() => end = *deadlines.borrow_and_update(),
+                () = lease.cancelled().cancelled(), if !asked && say.is_empty() => {
                     asked = true;
-                    if let Some(signal) = self.signals.asks() {
-                        say = format!("signal {signal}\n");
-                    }
+                    say = format!("signal {}\n", self.signals.asks()).into_bytes();
                 }
-                Some(signal) = self.signals.pass.recv() => say = format!("signal {signal}\n"),
+                Some(signal) = self.signals.pass.recv(), if say.is_empty() => {
+                    say = format!("signal {signal}\n").into_bytes();
+                }
                 Ok(length) = receive(progress, &mut note) => {
                     if note.get(..length).is_some_and(|note| note.split(|b| *b == b'\n').any(|line| line == b"WATCHDOG=1")) {
                         lease.progress();

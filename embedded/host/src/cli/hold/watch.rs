@@ -2,7 +2,7 @@
 //! the process that speaks with the coordinator.
 
 use super::super::output::{Failure, Outcome};
-use super::signals::TERM;
+use super::signals::{TERM, Typed};
 use super::supervise::{is_time, kill_at};
 use super::{cgroup, descendants};
 use fencegate::{Deadline, Duration, Instant};
@@ -66,9 +66,10 @@ impl Args {
     async fn watch(self) -> Result<Outcome, Failure> {
         // A signal to the whole group, as a terminal sends it, is not for the watcher; handled, and not ignored, since what
         // is ignored stays so in the command.
-        for number in [1, 2, 3, TERM, 10, 12, 20] {
+        for number in [1, TERM, 10, 12, 20] {
             drop(signal(SignalKind::from_raw(number)).map_err(failed)?);
         }
+        let [mut interrupt, mut quit] = Typed::listen().map_err(failed)?;
         let mut children = signal(SignalKind::child()).map_err(failed)?;
         descendants::adopt().map_err(failed)?;
         let (from, mut to) = UnixStream::connect(&self.socket).await.map_err(failed)?.into_split();
@@ -88,7 +89,11 @@ impl Args {
             tokio::select! {
                 line = lines.next_line(), if !alone => match line.ok().flatten().as_deref().map(told) {
                     Some(Some(Told::Deadline(end))) => kill = kill_at(end, reserve),
-                    Some(Some(Told::Signal(number))) => watched.signal(number),
+                    Some(Some(Told::Signal(number))) => {
+                        if !interrupt.has_brought(number).await && !quit.has_brought(number).await {
+                            watched.signal(number);
+                        }
+                    }
                     Some(None) => {}
                     // The holder is gone, and nobody renews any more.
                     None => {
@@ -96,6 +101,8 @@ impl Args {
                         watched.signal(TERM);
                     }
                 },
+                () = interrupt.comes() => {}
+                () = quit.comes() => {}
                 _ = children.recv() => descendants::reap(|pid, status| watched.reaped(pid, status)),
                 () = BootClock.until(kill.instant()) => {
                     descendants::kill_all(group, |pid, status| watched.reaped(pid, status));

@@ -169,3 +169,26 @@ async fn what_is_granted_once_nobody_wants_it_is_given_back() {
         assert_eq!((outcome.map(drop).unwrap_err(), silent.times("lapse")), (NotHeld::Stopped, vec![ends]), "{ttl} s");
     }
 }
+
+/// Who waits for no longer than an answer takes still hears it.
+#[tokio::test(start_paused = true)]
+async fn no_patience_with_another_is_patience_with_an_answer() {
+    for patience in [0, 1, 1_000] {
+        let slow = script(&[Yes(50)], &[], &[]);
+        let held = runner(&slow).patience(Duration::from_micros(patience));
+        assert!(held.hold(CancellationToken::new(), |lease| work(lease, 10)).await.unwrap().released, "{patience}");
+        let taken = script(&[No(50)], &[], &[]);
+        let held = runner(&taken).patience(Duration::from_micros(patience));
+        let outcome = held.hold(CancellationToken::new(), |lease| work(lease, 10)).await;
+        assert_eq!(
+            (outcome.map(drop).unwrap_err(), taken.times("lapse")),
+            (NotHeld::HeldByAnother, vec![50]),
+            "{patience}"
+        );
+    }
+    let silent = script(&[Never; 64], &[], &[]);
+    let held =
+        runner(&silent).patience(Duration::from_micros(1)).hold(CancellationToken::new(), |lease| work(lease, 10));
+    let outcome = held.await.map(drop).unwrap_err();
+    assert!(matches!(outcome, NotHeld::NoAnswer(_)), "{outcome:?}");
+}
