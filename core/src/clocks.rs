@@ -46,7 +46,7 @@ pub const CLOCKS: [Clock; 10] = [
         source: "nRF52810 product specification, LFRC, as stated by devzone.nordicsemi.com question 62300",
     },
     Clock {
-        clock: "Linux host under NTP; the most that the kernel corrects a frequency by",
+        clock: "Linux host under NTP; the most that the kernel corrects a frequency by (an offset is slewed faster)",
         drift: Drift::from_ppm(500),
         source: "torvalds/linux include/linux/timex.h (MAXFREQ 500000 ns/s)",
     },
