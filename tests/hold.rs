@@ -22,6 +22,8 @@ mod redlock;
 mod rows;
 #[path = "hold/tls.rs"]
 mod tls;
+#[path = "hold/unheard.rs"]
+mod unheard;
 #[path = "hold/unraised.rs"]
 mod unraised;
 #[path = "hold/users.rs"]

@@ -112,8 +112,8 @@ fn a_leader_cut_off_from_the_others_grants_nothing_and_no_two_are_inside_their_w
     }
 }
 
-/// It stood still while another was elected, and hears of nobody when it goes on: for a while it takes itself for the leader.
-/// What it answers then renews nothing, since the lease runs out at the other.
+/// It stood still while another was elected, and hears of nobody when it goes on: for a while it takes itself for the
+/// leader. What it answers then renews nothing, since the lease runs out at the other.
 #[test]
 fn a_leader_that_was_deposed_while_it_stood_still_renews_nothing() {
     let Some(network) = Network::new(3) else {
@@ -141,7 +141,7 @@ fn a_leader_that_was_deposed_while_it_stood_still_renews_nothing() {
     }
     let script = format!("{} & sleep 1", marks(&b_marks));
     let b = Held::begin(hold_for("15s", &format!("etcd://{}", majority.join(",")), "b", &[], &script));
-    // The lease has its whole time again at the other. The longer this one sleeps on, the further beyond that it would renew.
+    // The lease has its whole time again at the other. The longer this one sleeps on, the further beyond it would renew.
     sleep(Duration::from_secs(2));
     cluster[old].signal("CONT");
     let (a, b) = (a.end(), b.end());

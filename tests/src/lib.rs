@@ -5,6 +5,7 @@ mod authority;
 mod board;
 mod host;
 mod network;
+mod proxy;
 mod random;
 mod server;
 
@@ -13,6 +14,7 @@ use board::Debugger;
 pub use board::{Contact, Monitor};
 pub use host::{Host, drive};
 pub use network::Network;
+pub use proxy::Proxy;
 pub use random::{Random, is_soak, seed};
 pub use server::{Server, is_root};
 

@@ -18,15 +18,15 @@
 //! linearizable read, which a leader answers once it has heard from a majority, after we sent it, that they still follow it.
 //! So every later leader was elected after that sending, and gives every lease its whole TTL when it takes over. And the
 //! member that has answered the look hands the keep-alive to that leader or a later one, never to one before. Whichever of
-//! them takes it, the lease then lasts for a TTL from when the *look* was sent, at the least: the window counts from when the
-//! renewal began, and that is earlier. The look alone would renew nothing, the keep-alive alone or before it proves nothing.
-//! The look also finds out that somebody has deleted the key, which a lease outlives.
+//! them takes it, the lease then lasts for a TTL from when the *look* was sent, at the least; and the window counts from
+//! when the renewal began, which is earlier. The look alone would renew nothing, and a keep-alive alone, or before the look,
+//! proves nothing. The look also finds out that somebody has deleted the key, which a lease outlives.
 //!
-//! For that **each endpoint has to be a member itself**: behind a balancer or a proxy, look and keep-alive may meet two members.
-//! Two more things are the cluster's, and no client can mend them. Before 3.4.31 and 3.5.13 a leader that stood still ends
-//! the leases that ran out on its own clock meanwhile, though the next leader has renewed them (etcd's issue 15247): use a
-//! later one. And lease checkpoints, an experiment that is off unless somebody turns it on, have to stay off: with them a new
-//! leader gives a long lease only what it had left.
+//! For that **each endpoint has to be a member itself**: behind a balancer or a proxy, look and keep-alive may meet two of
+//! them. Two more things are the cluster's, and no client can mend them. Before 3.4.31 and 3.5.13 a leader that stood still
+//! may end the leases that ran out on its own clock meanwhile, though the next leader has renewed them (etcd's issue 15247):
+//! use a later one. And lease checkpoints, an experiment that is off unless somebody turns it on, have to stay off: with
+//! them a new leader gives a long lease only what it had left.
 
 use super::asked::{self, Asked, Asking};
 use super::{Access, Acquired, Call, Coordinator, CoordinatorError, Grant, Renewed};
