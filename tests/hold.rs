@@ -26,6 +26,8 @@ mod rows;
 mod signals;
 #[path = "hold/tls.rs"]
 mod tls;
+#[path = "hold/unheard.rs"]
+mod unheard;
 #[path = "hold/unraised.rs"]
 mod unraised;
 #[path = "hold/users.rs"]

@@ -1,9 +1,10 @@
 //! A lease on a cluster of etcd whose members fail, and on one that was taken back to a snapshot.
 
 use super::worker::{
-    Held, PATIENCE, Shown, appears, etcd_url, first, hold, hold_for, hold_of, last, marks, on_a_terminal, shown,
+    Held, PATIENCE, Shown, appears, etcd_url, first, hold, hold_for, hold_of, last, marks, now, on_a_terminal, shown,
 };
 use fencegate_tests::{EmulatedGate, Network, Said, Server};
+use std::fs;
 use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -111,6 +112,66 @@ fn a_leader_cut_off_from_the_others_grants_nothing_and_no_two_are_inside_their_w
     }
 }
 
+/// It stood still while another was elected, and hears of nobody when it goes on: for a while it takes itself for the
+/// leader. What it answers then renews nothing, since the lease runs out at the other.
+#[test]
+fn a_leader_that_was_deposed_while_it_stood_still_renews_nothing() {
+    let Some(network) = Network::new(3) else {
+        println!("not tested: only root makes network namespaces");
+        return;
+    };
+    let cluster = Server::etcd_cluster_on::<3>(&network);
+    let old = cluster.iter().position(Server::leads).unwrap();
+    let others = || cluster.iter().enumerate().filter(|(n, _)| *n != old).map(|(_, member)| member);
+    let majority: Vec<_> = others().map(|member| format!("{}:{}", member.host, member.port)).collect();
+    let folder = tempfile::tempdir().unwrap();
+    let [a_marks, b_marks] = ["a", "b"].map(|name| folder.path().join(name));
+    // One that hears of the old one alone, and that only what kills it before its window's end ends.
+    let a =
+        Held::begin(hold_long(&etcd_url(&cluster[old]), &["--status"], &format!("trap '' TERM; {}", marks(&a_marks))));
+    appears(&a_marks);
+
+    cluster[old].signal("STOP");
+    let stopped = now();
+    network.cut_off(old); // before anybody is elected: it has read nothing of it when it goes on
+    let begun = Instant::now();
+    while !others().any(Server::leads) {
+        assert!(begun.elapsed() < PATIENCE, "nobody is elected");
+        sleep(Duration::from_millis(50));
+    }
+    let script = format!("{} & sleep 1", marks(&b_marks));
+    let b = Held::begin(hold_for("15s", &format!("etcd://{}", majority.join(",")), "b", &[], &script));
+    // The lease has its whole time again at the other. The longer this one sleeps on, the further beyond it would renew.
+    sleep(Duration::from_secs(2));
+    cluster[old].signal("CONT");
+    let (a, b) = (a.end(), b.end());
+    assert_eq!((a.status, b.status), (122, 0), "{a:?}, {b:?}");
+    assert!(last(&a_marks) < stopped + WINDOW, "renewed after that: {a:?}");
+    assert!(last(&a_marks) < first(&b_marks), "two at once: until {} and from {}", last(&a_marks), first(&b_marks));
+}
+
+/// A look is no entry in the cluster's log, and a keep-alive is none either.
+#[test]
+fn neither_who_waits_nor_who_renews_writes_anything() {
+    let (server, folder) = (Server::etcd(), tempfile::tempdir().unwrap());
+    let (url, [up, go]) = (etcd_url(&server), ["up", "go"].map(|name| folder.path().join(name)));
+    let entries = || {
+        let status = Said::by(&mut server.etcdctl(&["endpoint", "status", "--write-out", "json"])).json();
+        status[0]["Status"]["raftIndex"].as_u64().unwrap()
+    };
+    let script = format!("echo up > {}; until [ -e {} ]; do sleep 0.05; done", up.display(), go.display());
+    let a = Held::begin(hold(&url, "a", &["--status"], &script));
+    appears(&up);
+    let before = entries();
+    let b = Held::begin(hold(&url, "b", &["--wait", "4s", "--status"], "echo no")).end();
+    assert_eq!((b.status, b.out.as_str()), (121, ""), "{b:?}");
+    assert!(b.err.matches("held by a#").count() > 1, "it asked again: {b:?}");
+    assert_eq!(entries(), before);
+    fs::write(go, "").unwrap();
+    let a = a.end();
+    assert!(a.status == 0 && a.err.contains("renewed: "), "{a:?}");
+}
+
 /// One works on while it happens, and his lease is one that the restored server has never heard of.
 #[test]
 fn after_a_restore_the_gate_refuses_the_old_tokens_until_the_operator_raises_the_epoch() {
@@ -143,4 +204,35 @@ fn after_a_restore_the_gate_refuses_the_old_tokens_until_the_operator_raises_the
     let said = work("b");
     assert_eq!(said.status, 0, "{said:?}");
     assert!(said.out.trim().parse::<u64>().unwrap() < last, "a lower token of a higher epoch");
+}
+
+/// A works on while it happens, and ends before it has heard of it.
+#[test]
+fn after_a_restore_a_release_spares_anothers_key_of_the_same_revision() {
+    let (server, folder) = (Server::etcd(), tempfile::tempdir().unwrap());
+    let snapshot = folder.path().join("snapshot");
+    let saved = Said::by(&mut server.etcdctl(&["snapshot", "save", snapshot.to_str().unwrap()]));
+    assert_eq!(saved.status, 0, "{saved:?}");
+    let url = etcd_url(&server);
+    // A minute, so that no renewal and no look falls into the test.
+    let works = |holder: &str| {
+        let [up, go] = ["up", "go"].map(|name| folder.path().join(format!("{holder}-{name}")));
+        let script =
+            format!("echo $FENCEGATE_TOKEN > {}; until [ -e {} ]; do sleep 0.05; done", up.display(), go.display());
+        (Held::begin(hold_for("60s", &url, holder, &["--status"], &script)), appears(&up), go)
+    };
+    let (a, a_token, a_go) = works("a");
+    let server = server.etcd_restored(&snapshot);
+    let (b, b_token, b_go) = works("b");
+    assert_eq!(a_token, b_token, "the restore has taken the revisions back");
+
+    fs::write(a_go, "").unwrap();
+    let a = a.end();
+    assert!(a.status == 0 && a.err.ends_with("released\n"), "{a:?}");
+    let kept = Said::by(&mut server.etcdctl(&["get", "--print-value-only", "press-7"])).out;
+    assert!(kept.starts_with("b#"), "{kept:?}");
+    fs::write(b_go, "").unwrap();
+    let b = b.end();
+    assert_eq!(b.status, 0, "{b:?}");
+    assert_eq!(Said::by(&mut server.etcdctl(&["get", "--prefix", ""])).out, "", "nothing is left");
 }

@@ -6,6 +6,7 @@ mod board;
 mod host;
 mod network;
 mod over;
+mod proxy;
 mod random;
 mod server;
 
@@ -15,6 +16,7 @@ pub use board::{Contact, Monitor};
 pub use host::{Host, drive};
 pub use network::Network;
 pub use over::Over;
+pub use proxy::Proxy;
 pub use random::{Random, is_soak, seed};
 pub use server::{Server, is_root};
 

@@ -3,21 +3,36 @@
 //! The key `NAME` has the holder as its value, and who has asked for it, and lives as long as its lease. Revisions only go
 //! up, so a later holder's token is higher; a restore from a snapshot takes them back, and then the operator raises the epoch,
 //! a decimal number in the key `NAME/epoch`, before anybody works: `etcdctl put press-7/epoch 1`. It is read in the
-//! transaction that makes the key. A release deletes the key only at its create revision.
+//! transaction that makes the key. A release deletes the key only at its create revision, and with our own value: after a
+//! restore the same revision may be another's.
 //!
 //! **A restore takes back more than the revisions: a lease that was granted after the snapshot is not in it, and its holder may
 //! be inside its window.** So keep the restored cluster down until the longest TTL has passed since the old one answered last,
 //! or have every resource behind a gate or a guard, which the higher epoch then fences.
 //!
 //! TTLs are whole seconds. The server may lengthen one (its own least TTL), and a new leader extends every lease; neither
-//! touches a window, which counts from our own requests. A renewal is a keep-alive *and* a look at the key: a lease may
-//! outlive a key that somebody has deleted.
+//! touches a window, which counts from our own requests.
+//!
+//! **A renewal is a look at the key, and only then a keep-alive.** A leader that stood still while another was elected takes
+//! itself for the leader for a while, and answers a keep-alive by itself; at the other the lease runs out. The look is a
+//! linearizable read, which a leader answers once it has heard from a majority, after we sent it, that they still follow it.
+//! So every later leader was elected after that sending, and gives every lease its whole TTL when it takes over. And the
+//! member that has answered the look hands the keep-alive to that leader or a later one, never to one before. Whichever of
+//! them takes it, the lease then lasts for a TTL from when the *look* was sent, at the least; and the window counts from
+//! when the renewal began, which is earlier. The look alone would renew nothing, and a keep-alive alone, or before the look,
+//! proves nothing. The look also finds out that somebody has deleted the key, which a lease outlives.
+//!
+//! For that **each endpoint has to be a member itself**: behind a balancer or a proxy, look and keep-alive may meet two of
+//! them. Two more things are the cluster's, and no client can mend them. Before 3.4.31 and 3.5.13 a leader that stood still
+//! may end the leases that ran out on its own clock meanwhile, though the next leader has renewed them (etcd's issue 15247):
+//! use a later one. And lease checkpoints, an experiment that is off unless somebody turns it on, have to stay off: with
+//! them a new leader gives a long lease only what it had left.
 
 use super::asked::{self, Asked, Asking};
 use super::{Access, Acquired, Call, Coordinator, CoordinatorError, Grant, Renewed};
 use etcd_client::{
-    Client, Compare, CompareOp, ConnectOptions, Error, EventType, GetOptions, KeyValue, LeaseGrantResponse, PutOptions,
-    Txn, TxnOp, TxnOpResponse, WatchOptions,
+    Client, Compare, CompareOp, ConnectOptions, Error, EventType, GetResponse, KeyValue, LeaseGrantResponse,
+    PutOptions, Txn, TxnOp, TxnOpResponse, WatchOptions,
 };
 use fencegate::{Duration, Epoch, HolderId, Stamp, Token};
 use std::collections::BTreeMap;
@@ -117,10 +132,30 @@ impl Etcd {
         Compare::create_revision(self.name.as_str(), CompareOp::Equal, revision)
     }
 
+    /// Deletes the key that was created at `revision` with this value.
+    fn deletion(&self, revision: i64, value: &[u8]) -> Txn {
+        let value = Compare::value(self.name.as_str(), CompareOp::Equal, value);
+        Txn::new().when([self.created(revision), value]).and_then([TxnOp::delete(self.name.as_str(), None)])
+    }
+
+    /// The key's value where it is ours.
+    fn value(&self) -> Result<String, CoordinatorError> {
+        Ok(asked::marked(&self.holder, &self.asked.mark()?))
+    }
+
+    /// Reads the key, through the leader and a majority.
+    async fn look(&self, client: &mut Client) -> Result<GetResponse, CoordinatorError> {
+        client.get(self.name.as_str(), None).await.map_err(|error| self.said(&error))
+    }
+
     async fn grant(&self, ttl: Duration) -> Result<Acquired, CoordinatorError> {
         let seconds = whole_seconds(ttl)?;
         let asking = self.asked.begin()?;
         let mut client = self.client().await?;
+        // Who waits only looks: a lease that is made and given back again would be two writes for the whole cluster.
+        if let Some(kv) = self.look(&mut client).await?.kvs().first() {
+            return self.taken(&mut client, kv, &asking).await;
+        }
         let lease = client.lease_grant(seconds, None).await.map_err(|error| self.said(&error))?;
         let made = self.make(&mut client, &lease, &asking).await;
         if !matches!(made, Ok(Acquired::Granted(_))) {
@@ -160,13 +195,24 @@ impl Etcd {
             let granted = u64::try_from(lease.ttl()).ok().and_then(|s| s.checked_mul(1_000_000));
             return Ok(Acquired::Granted(Grant { token, epoch, ttl: granted.map(Duration::from_micros) }));
         }
-        let Some(kv) = found else { return Ok(Acquired::Held { wait: None, by: None }) };
+        match found {
+            Some(kv) => self.taken(client, &kv, asking).await,
+            None => Ok(Acquired::Held { wait: None, by: None }),
+        }
+    }
+
+    /// Somebody has the key.
+    async fn taken(
+        &self,
+        client: &mut Client,
+        kv: &KeyValue,
+        asking: &Asking<'_>,
+    ) -> Result<Acquired, CoordinatorError> {
         let (by, mark) = kv.value_str().map_or((None, ""), asked::read);
         if u64::try_from(kv.create_revision()).is_ok_and(|token| asking.may_undo(mark, token)) {
             // The answer to an earlier acquire was lost. Its lease is not taken over, since nobody knows since when it runs:
             // it is deleted, and the next try is granted a token of its own.
-            let delete = [TxnOp::delete(self.name.as_str(), None)];
-            let undo = Txn::new().when([self.created(kv.create_revision())]).and_then(delete);
+            let undo = self.deletion(kv.create_revision(), kv.value());
             client.txn(undo).await.map_err(|error| self.said(&error))?;
             revoke(client.clone(), kv.lease()).await;
             return Err(CoordinatorError::NoAnswer(
@@ -176,23 +222,27 @@ impl Etcd {
         Ok(Acquired::Held { wait: None, by })
     }
 
+    /// In this order and on one member: see above.
     async fn keep_alive(&self, stamp: Stamp) -> Result<Renewed, CoordinatorError> {
         let Some(lease) = self.leases().get(&stamp.token).copied() else { return Ok(Renewed::Gone) };
         let mut client = self.client().await?;
+        if !self.is_ours(self.look(&mut client).await?.kvs().first(), stamp)? {
+            self.lost(client, stamp);
+            return Ok(Renewed::Gone);
+        }
         match client.lease_keep_alive(lease).await {
-            Ok(_stream) => {}
+            Ok(_stream) => Ok(Renewed::Renewed { ttl: None }),
             Err(Error::LeaseKeepAliveError(_)) => {
                 self.leases().remove(&stamp.token);
-                return Ok(Renewed::Gone);
+                Ok(Renewed::Gone)
             }
-            Err(error) => return Err(self.said(&error)),
+            Err(error) => Err(self.said(&error)),
         }
-        let there = client.txn(Txn::new().when([self.created(revision(stamp))])).await;
-        if there.map_err(|error| self.said(&error))?.succeeded() {
-            return Ok(Renewed::Renewed { ttl: None });
-        }
-        self.lost(client, stamp);
-        Ok(Renewed::Gone)
+    }
+
+    fn is_ours(&self, key: Option<&KeyValue>, stamp: Stamp) -> Result<bool, CoordinatorError> {
+        let value = self.value()?;
+        Ok(key.is_some_and(|kv| kv.create_revision() == revision(stamp) && kv.value() == value.as_bytes()))
     }
 
     /// The key is gone; what it hung on is given back. Nobody waits for that with the work to be stopped.
@@ -204,8 +254,7 @@ impl Etcd {
 
     async fn delete(&self, stamp: Stamp) -> Result<(), CoordinatorError> {
         let mut client = self.client().await?;
-        let delete = [TxnOp::delete(self.name.as_str(), None)];
-        let delete = Txn::new().when([self.created(revision(stamp))]).and_then(delete);
+        let delete = self.deletion(revision(stamp), self.value()?.as_bytes());
         client.txn(delete).await.map_err(|error| self.said(&error))?;
         let lease = self.leases().remove(&stamp.token);
         if let Some(lease) = lease {
@@ -224,12 +273,11 @@ impl Etcd {
     }
 
     async fn is_over(&self, client: &mut Client, stamp: Option<Stamp>) -> Result<(), CoordinatorError> {
-        let now = client.get(self.name.as_str(), Some(GetOptions::new())).await;
-        let now = now.map_err(|error| self.said(&error))?;
+        let now = self.look(client).await?;
         let key = now.kvs().first();
-        let over = match (stamp, key) {
-            (None, key) => key.is_none(),
-            (Some(stamp), key) => key.is_none_or(|kv| kv.create_revision() != revision(stamp)),
+        let over = match stamp {
+            None => key.is_none(),
+            Some(stamp) => !self.is_ours(key, stamp)?,
         };
         if over {
             return Ok(());

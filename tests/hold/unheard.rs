@@ -1,0 +1,193 @@
+//! Answers that are lost on the way: a lease that was granted and a release that was done, of which the holder never hears.
+
+use super::worker::{Held, PATIENCE, appears, hold_for};
+use fencegate_tests::{Proxy, Said, Server};
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::process::Command;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// A `hold` by way of a port: for a holder, with flags, around a script.
+type Hold<'a> = &'a dyn Fn(u16, &str, &[&str], &str) -> Command;
+
+/// A coordinator, and what tells its requests apart on the line.
+struct Service<'a> {
+    server: &'a Server,
+    hold: Hold<'a>,
+    /// Whether somebody holds the lock, as the server has it.
+    is_held: &'a dyn Fn() -> bool,
+    /// What is in a request that takes the lock, and in no other that comes before it.
+    takes: &'a [u8],
+    /// What is in a request that gives it back, and in no other.
+    gives_back: &'a [u8],
+}
+
+fn until(what: &str, is: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is() {
+        assert!(begun.elapsed() < PATIENCE, "{what}");
+        sleep(Duration::from_millis(20));
+    }
+}
+
+fn token(said: &Said) -> u64 {
+    assert_eq!(said.status, 0, "{said:?}");
+    said.out.trim().parse().unwrap_or_else(|_| panic!("{said:?}"))
+}
+
+impl Service<'_> {
+    fn begin(&self, port: u16, holder: &str, flags: &[&str], script: &str) -> Held {
+        Held::begin((self.hold)(port, holder, flags, script))
+    }
+
+    fn leaves_nothing_unheard(&self) {
+        // The first one finds tables and scripts, or makes them, undisturbed.
+        let before = token(&self.begin(self.server.port, "a#1", &[], "echo $FENCEGATE_TOKEN").end());
+        self.undoes_what_was_granted_unheard(before);
+        self.gives_back_though_the_answer_is_lost();
+    }
+
+    /// No TTL has to pass for it: the holder itself takes back what it has never heard of.
+    fn undoes_what_was_granted_unheard(&self, before: u64) {
+        let proxy = Proxy::before(self.server);
+        proxy.die_behind(self.takes);
+        let a = self.begin(proxy.port, "a#1", &["--status"], "echo $FENCEGATE_TOKEN");
+        until("nobody asks", || proxy.is_dead());
+        until("it is not granted", || (self.is_held)());
+        proxy.cut();
+        until("nobody comes again", || proxy.turned_away() > 0);
+        proxy.mend();
+        let a = a.end();
+        assert!(token(&a) > before + 1, "the one between was granted unheard: {a:?}");
+        assert!(a.err.contains("an earlier acquire had been granted unheard; it was undone\n"), "{a:?}");
+        assert!(!(self.is_held)(), "{a:?}");
+    }
+
+    /// Another has it by then, whom the release that is sent again spares.
+    fn gives_back_though_the_answer_is_lost(&self) {
+        let folder = tempfile::tempdir().unwrap();
+        let [up, go] = ["up", "go"].map(|name| folder.path().join(name));
+        let proxy = Proxy::before(self.server);
+        proxy.die_behind(self.gives_back);
+        let a = self.begin(proxy.port, "a#1", &["--status"], "echo $FENCEGATE_TOKEN; exit 7");
+        until("nothing is given back", || proxy.is_dead());
+        until("it is not given back", || !(self.is_held)());
+        let script =
+            format!("echo $FENCEGATE_TOKEN > {}; until [ -e {} ]; do sleep 0.05; done", up.display(), go.display());
+        let b = self.begin(self.server.port, "b#1", &["--wait", "0s"], &script);
+        let b_token: u64 = appears(&up).parse().unwrap();
+        proxy.cut();
+        until("nobody comes again", || proxy.turned_away() > 0);
+        proxy.mend();
+        let a = a.end();
+        assert_eq!(a.status, 7, "{a:?}");
+        assert!(a.out.trim().parse::<u64>().unwrap() < b_token, "{b_token} after {a:?}");
+        // The last that it had to say: that it had no answer, and that it has one now.
+        let mut lines = a.err.lines().rev();
+        assert!(lines.next() == Some("released") && lines.next().unwrap().starts_with("no answer: "), "{a:?}");
+        assert!((self.is_held)(), "the other's was given back: {a:?}");
+        fs::write(&go, "").unwrap();
+        let b = b.end();
+        assert_eq!((b.status, b.err.as_str()), (0, ""), "{b:?}");
+        assert!(!(self.is_held)(), "{b:?}");
+    }
+}
+
+/// A `hold` of this TTL at the address that has this port.
+fn at(ttl: &'static str, url: impl Fn(u16) -> String) -> impl Fn(u16, &str, &[&str], &str) -> Command {
+    move |port, holder, flags, script| {
+        hold_for(ttl, &url(port), holder, &[flags, &["--attempts", "10"]].concat(), script)
+    }
+}
+
+#[test]
+fn in_etcd() {
+    let server = Server::etcd();
+    Service {
+        server: &server,
+        hold: &at("20s", |port| format!("etcd://127.0.0.1:{port}")),
+        is_held: &|| !Said::by(&mut server.etcdctl(&["get", "press-7"])).out.is_empty(),
+        // The epoch is read in the transaction that makes the key, and nowhere else.
+        takes: b"press-7/epoch",
+        // An operation of a transaction that deletes the key.
+        gives_back: b"\x1a\x09\x0a\x07press-7",
+    }
+    .leaves_nothing_unheard();
+}
+
+#[test]
+fn in_postgresql() {
+    let server = Server::postgres();
+    let held = "SELECT count(*) FROM fencegate_lease WHERE ends > now()";
+    Service {
+        server: &server,
+        hold: &at("20s", |port| format!("postgres://tester@127.0.0.1:{port}/postgres")),
+        is_held: &|| Said::by(&mut server.psql(&["-c", held])).out == "1\n",
+        // Statements of four and of three parameters, the first of which is the lock.
+        takes: b"\0\x04\0\0\0\x07press-7",
+        gives_back: b"\0\x03\0\0\0\x07press-7",
+    }
+    .leaves_nothing_unheard();
+}
+
+#[test]
+fn in_redis() {
+    let server = Server::redis();
+    let exists = || Said::by(Command::new("redis-cli").args(["-p", &server.port.to_string(), "EXISTS", "press-7"]));
+    Service {
+        server: &server,
+        hold: &at("20s", |port| format!("redis://127.0.0.1:{port}")),
+        is_held: &|| exists().out == "1\n",
+        takes: b"{press-7}:token",
+        // A script of one key and one argument; one that renews has two.
+        gives_back: b"*5\r\n$7\r\nEVALSHA\r\n",
+    }
+    .leaves_nothing_unheard();
+}
+
+#[test]
+fn in_zookeeper() {
+    let server = Server::zookeeper();
+    // Its own client takes a second to start. A lock that is free has its folder and its epoch below the one of all locks.
+    let nodes = || {
+        let mut line = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
+        line.write_all(b"srvr").unwrap();
+        let mut said = String::new();
+        line.read_to_string(&mut said).unwrap();
+        said.lines().find_map(|line| line.strip_prefix("Node count: ")?.parse::<u32>().ok()).unwrap()
+    };
+    let free = nodes() + 3;
+    // A request to delete the node: what it is, how long the name is with the ten digits that are its end, and the name.
+    let node = b"/fencegate/press-7/lease-a%231.";
+    let delete = [&[0, 0, 0, 2, 0, 0, 0, u8::try_from(node.len() + 10).unwrap()], &node[..]].concat();
+    Service {
+        server: &server,
+        hold: &at("5s", |port| format!("zookeeper://127.0.0.1:{port}")),
+        is_held: &|| nodes() > free,
+        takes: b"/fencegate/press-7/lease-",
+        gives_back: &delete,
+    }
+    .leaves_nothing_unheard();
+}
+
+#[test]
+fn in_dynamodb() {
+    let server = Server::moto();
+    server.dynamodb_table("locks", "lock");
+    let get = ["dynamodb", "get-item", "--table-name", "locks", "--key", r#"{"lock": {"S": "press-7"}}"#];
+    let hold = at("20s", |_| "dynamodb://eu-central-1/locks".to_owned());
+    Service {
+        server: &server,
+        hold: &|port, holder, flags, script| {
+            let mut command = hold(port, holder, flags, script);
+            server.for_aws(&mut command).env("AWS_ENDPOINT_URL", format!("http://127.0.0.1:{port}"));
+            command
+        },
+        is_held: &|| Said::by(&mut server.aws(&get)).json()["Item"]["held"]["BOOL"] == true,
+        takes: b"if_not_exists(#token",
+        gives_back: b"SET #held = :no",
+    }
+    .leaves_nothing_unheard();
+}
