@@ -249,6 +249,28 @@ describe("a gate in the page", () => {
     await press(page, "Wake A");
   });
 
+  it("stays off where the power is cut while its firmware loads", async (t) => {
+    let load;
+    const loads = new Promise((done) => (load = done));
+    const { page, trouble } = await visit(t, DIST, { before: (name) => name.endsWith(".uf2") && loads });
+    await page.getByRole("link", { name: "Try a gate" }).click();
+    await button(page, "Boot the board").waitFor();
+    await overhear(page);
+    const heard = (kind) => page.waitForFunction((kind) => window.heard.some((message) => message.kind === kind), kind);
+    await press(page, "Boot the board");
+    await heard("opened");
+    await told(page, "The board boots, blank");
+    await press(page, "Cut the power");
+    await heard("off");
+    load();
+    await page.evaluate(() => new Promise((turn) => setTimeout(turn, 1_000)));
+    assert.ok(!(await page.evaluate(() => window.heard)).some(({ kind }) => kind === "up"), "nothing has power");
+    await press(page, "Boot again");
+    await told(page, /The gate is ready/);
+    assert.equal((await page.evaluate(() => window.heard)).filter(({ kind }) => kind === "up").length, 1);
+    assert.deepEqual(trouble, []);
+  });
+
   story("keeps the board while no tab is open, for one tab at a time, until it is thrown away", "#gate", async (page) => {
     const open = async () => {
       const next = await page.context().newPage();
