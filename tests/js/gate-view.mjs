@@ -23,3 +23,7 @@ export const overhear = (page) =>
       }
     };
   });
+
+/** The worker says something, as the page hears it. */
+export const says = (page, data) =>
+  page.evaluate((data) => void window.pico.dispatchEvent(new MessageEvent("message", { data })), data);

@@ -7,7 +7,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { Bench, Decoder, GateClient, INSTANCE, Keys, PACKAGE, SECRETS } from "./gate-bench.mjs";
-import { button, frames, lit, overhear, press, told } from "./gate-view.mjs";
+import { button, frames, lit, overhear, press, says, told } from "./gate-view.mjs";
 import { DIST, setting, SHOTS } from "./page.mjs";
 
 const set = setting();
@@ -269,6 +269,27 @@ describe("a gate in the page", () => {
     await told(page, /The gate is ready/);
     assert.equal((await page.evaluate(() => window.heard)).filter(({ kind }) => kind === "up").length, 1);
     assert.deepEqual(trouble, []);
+  });
+
+  story("shows that the firmware was reset, in its place on the line", "#gate", async (page) => {
+    await overhear(page);
+    await press(page, "Boot the board");
+    await told(page, /The gate is ready/);
+    await says(page, { kind: "reset", why: "watchdog" });
+    await page.locator("#frames li").first().filter({ hasText: /the board was reset by its watchdog$/ }).waitFor();
+  });
+
+  story("is left while a holder waits, and nothing goes wrong behind it", "#gate", async (page) => {
+    await press(page, "Boot the board");
+    await told(page, /The gate is ready/);
+    await press(page, "A takes token 33 and opens");
+    await told(page, /A holds token 33/);
+    await press(page, "Freeze A");
+    await press(page, "B takes token 34 and opens");
+    await told(page, /B waits for the lock service/);
+    await page.getByRole("link", { name: "Size a lease" }).click();
+    await page.locator("#window_us").waitFor();
+    await page.evaluate(() => new Promise((turn) => setTimeout(turn, 200)));
   });
 
   story("keeps the board while no tab is open, for one tab at a time, until it is thrown away", "#gate", async (page) => {

@@ -12,7 +12,7 @@ import { connect } from "./serial";
 import { CHANNEL, Closed, PATIENCE, RENEW, type Stage } from "./stage";
 import { BEGUN, type Name, type State } from "./state";
 import { Story, type Cast } from "./story";
-import { row, said } from "./words";
+import { resetRow, row, said, type Row } from "./words";
 
 /** How long the first answer after a start may take, in ms. */
 const FIRST_ANSWER = 20_000;
@@ -282,6 +282,8 @@ export class Session implements Cast {
         return this.state.power === "cut" ? undefined : this.#set({ pace: message });
       case "refused":
         return this.#set({ kept: { yes: false, why: message.why } });
+      case "reset":
+        return this.#log((at) => [resetRow((this.#frames += 1), at, message.why)]);
       case "failed":
         return this.#failed(`The emulator stopped: ${message.why}.`);
       default:
@@ -289,10 +291,12 @@ export class Session implements Cast {
   }
 
   #show(towards: boolean, frames: ReturnType<Decoder["push"]>): void {
-    if (!frames.length) return;
+    if (frames.length) this.#log((at) => frames.map((frame) => row((this.#frames += 1), at, towards, frame)));
+  }
+
+  #log(rows: (at: string) => Row[]): void {
     const at = ((performance.now() - this.#begun) / 1_000).toFixed(3);
-    const rows = frames.map((frame) => row((this.#frames += 1), at, towards, frame));
-    this.#set({ frames: [...rows.reverse(), ...this.state.frames].slice(0, FRAMES) });
+    this.#set({ frames: [...rows(at).reverse(), ...this.state.frames].slice(0, FRAMES) });
   }
 
   #fence(fence: Fence): void {

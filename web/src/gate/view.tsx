@@ -6,6 +6,7 @@ import { say } from "../ui/say";
 import { read } from "./keys";
 import { hasSerial } from "./serial";
 import { Session } from "./session";
+import { Closed } from "./stage";
 import type { Doing, Name, State } from "./state";
 import { fenceWords } from "./words";
 
@@ -71,10 +72,10 @@ export function GateView() {
           <h2 id="frames-title">The line, frame by frame</h2>
           <p class="hint">Newest first. Every frame is sealed, none is secret.</p>
           <ol class="log frames" id="frames" tabIndex={0} aria-labelledby="frames-title">
-            {state.frames.map(({ n, at, towards, who, words, bytes, cls }) => (
+            {state.frames.map(({ n, at, who, words, bytes, cls }) => (
               <li key={n} class={cls}>
-                <span class="when">{at}</span> <b>{towards ? `${who} → gate` : `gate → ${who}`}</b> {words}{" "}
-                <span class="when">{bytes} bytes</span>
+                <span class="when">{at}</span> <b>{who}</b> {words}
+                {bytes !== null && <span class="when"> {bytes} bytes</span>}
               </li>
             ))}
             {!state.frames.length && <li>Nothing yet.</li>}
@@ -264,5 +265,5 @@ function Holder({ name, gate, state }: { name: Name; gate: Session; state: State
 
 /** What is closed under way is over; anything else is told on the console, and the view goes on. */
 function act(what: Promise<void>): void {
-  what.catch((error: unknown) => console.error(error));
+  what.catch((error: unknown) => void (error instanceof Closed || console.error(error)));
 }
