@@ -1,6 +1,7 @@
 // The page's view of a gate, joined to a real one: the port is made up, and behind it is the emulated board, under Node.
 
 import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
 import { describe } from "node:test";
 import { Bench, INSTANCE, SECRETS } from "./gate-bench.mjs";
 import { button, fence, holder, lit, press, told } from "./gate-view.mjs";
@@ -27,8 +28,14 @@ const choose = (page, content) =>
 const withPort = async (page, tell) => {
   const bench = new Bench();
   bench.provision();
+  /** Whether the line loses a frame that goes to the gate. */
+  const line = { loses: () => false };
+  const decoder = bench.decoder();
   const begun = performance.now() - bench.board.nanos / 1e6;
-  await page.exposeFunction("toBoard", (bytes) => bench.board.feed(Uint8Array.from(bytes)));
+  await page.exposeFunction("toBoard", (bytes) => {
+    const frame = Uint8Array.from(bytes);
+    if (!decoder.push(frame).some(({ said }) => line.loses(said ?? {}))) bench.board.feed(frame);
+  });
   await page.evaluate(() => {
     const close = async () => {
       if (port.readable?.locked || port.writable?.locked) throw new TypeError("Cannot close a locked port");
@@ -48,7 +55,7 @@ const withPort = async (page, tell) => {
       port.writable = new WritableStream({ write: (bytes) => window.toBoard([...bytes]) });
     };
     const port = { readable: null, writable: null, open, close };
-    Object.defineProperty(navigator, "serial", { value: { requestPort: async () => port } });
+    Object.defineProperty(navigator, "serial", { value: { requestPort: async () => (await window.choice, port) } });
   });
   const paced = setInterval(async () => {
     bench.board.run(Math.min((performance.now() - begun) * 1e6, bench.board.nanos + 20e6));
@@ -56,16 +63,19 @@ const withPort = async (page, tell) => {
     if (bytes.length) await page.evaluate((some) => window.fromBoard?.(some), bytes).catch(() => undefined);
   }, 5);
   try {
-    await tell(bench);
+    await tell(bench, line);
   } finally {
     clearInterval(paced);
   }
 };
 
-/** Connects to the gate behind the port. */
-const connected = async (page) => {
-  await choose(page, text(FILE));
+/** Connects to the gate behind the port, with its own keys or others. */
+const connect = async (page, file = FILE) => {
+  await choose(page, text(file));
   await press(page, "Connect a real gate");
+};
+const connected = async (page) => {
+  await connect(page);
   await told(page, /The gate is ready/);
 };
 
@@ -130,7 +140,65 @@ describe("a gate on a cable", () => {
         assert.ok(tries < 200, "the gate's own dead man's switch");
         await page.waitForTimeout(50);
       }
-      assert.equal(await button(page, "Connect a real gate").isEnabled(), true);
+      await press(page, "Connect a real gate");
+      await told(page, /its fence still stands at 33, of A/);
+    }),
+  );
+
+  story("is connected again where the first key was another gate's, on the same port", "#gate", (page) =>
+    withPort(page, async () => {
+      await connect(page, { ...FILE, root: randomBytes(32).toString("hex"), operator: randomBytes(32).toString("hex") });
+      await told(page, "The gate does not answer (no answer).");
+      assert.equal(await pins(page), 0);
+      await connected(page);
+      await press(page, "A takes token 33 and opens");
+      await lit(page, 0, true);
+      assert.equal(await page.locator("#port-error").textContent(), "");
+    }),
+  );
+
+  story("shows only outputs that it knows: all of a round, and none before the first", "#gate", (page) =>
+    withPort(page, async (bench, line) => {
+      const unknown = () => page.getByText("Unknown: the gate does not say.").waitFor({ timeout: 20_000 });
+      line.loses = () => true;
+      await connect(page);
+      await told(page, "Asking the gate who it is.");
+      await unknown();
+      assert.equal(await pins(page), 0);
+      line.loses = () => false;
+      await told(page, /The gate is ready/);
+      await press(page, "A takes token 33 and opens");
+      await lit(page, 0, true);
+      assert.equal(await pins(page), 6);
+
+      // One channel is not heard: the outputs of those behind it do not take its place.
+      line.loses = ({ kind, channel }) => kind === "channel" && channel === 2;
+      await unknown();
+      assert.equal(await pins(page), 0);
+      line.loses = () => false;
+      await lit(page, 0, true);
+      assert.equal(await pins(page), 6);
+
+      line.loses = () => true;
+      await unknown();
+      assert.equal(await pins(page), 0);
+    }),
+  );
+
+  story("ends a story whose gate is exchanged for another", "#gate", (page) =>
+    withPort(page, async (bench) => {
+      await page.evaluate(() => void (window.choice = new Promise((done) => (window.choose = done))));
+      await connect(page);
+      await press(page, "Boot the board");
+      await told(page, /The gate is ready/);
+      await press(page, "Play the story");
+      await told(page, /A holds token 33/);
+      await page.evaluate(() => window.choose());
+      await page.getByRole("heading", { name: "The gate on the cable" }).waitFor();
+      await told(page, /The gate is ready/);
+      await button(page, "Play the story").waitFor();
+      await page.waitForTimeout(5_000); // By then B would have its turn.
+      assert.equal(bench.ask(bench.speaker("observer"), { kind: "channel", channel: 0 }).reply.fence.holder, null);
     }),
   );
 

@@ -14,6 +14,7 @@ export interface HolderState {
 export interface State {
   source: "none" | "emulator" | "serial";
   power: "off" | "booting" | "on" | "cut" | "failed";
+  /** What the outputs do; none where nobody knows. */
   pins: number[];
   lamp: boolean;
   fence: Fence | null;

@@ -217,6 +217,7 @@ function Pins({ state }: { state: State }) {
           {names[n] && <span class="where">{names[n]}</span>}
         </li>
       ))}
+      {!state.pins.length && <li>Unknown: the gate does not say.</li>}
       {state.source !== "serial" && (
         <li class={state.lamp ? "lit" : ""} id="lamp">
           <span class="bulb" aria-hidden="true" />
