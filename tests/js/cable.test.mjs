@@ -81,6 +81,7 @@ const connected = async (page) => {
 
 /** How many outputs the view claims to know. */
 const pins = (page) => page.locator("[id^=pin-]").count();
+const drives = ({ kind }) => kind === "drive";
 
 describe("a gate on a cable", () => {
   story("says that a browser without Web Serial reaches no real gate", "#size", async (page) => {
@@ -182,6 +183,82 @@ describe("a gate on a cable", () => {
       line.loses = () => true;
       await unknown();
       assert.equal(await pins(page), 0);
+    }),
+  );
+
+  story("seals what a holder says with the epoch of its grant, whatever the operator has set since", "#gate", (page) =>
+    withPort(page, async (bench, line) => {
+      await connected(page);
+      await press(page, "A takes token 33 and opens");
+      await lit(page, 0, true);
+      line.loses = drives;
+      await holder(page, "A", "hears no answer");
+      const { reply } = bench.ask(bench.speaker("operator"), { kind: "epoch", channel: 0, epoch: 1, floor: 0 });
+      assert.equal(reply.fence.epoch, 1);
+      await fence(page, "epoch 1, nobody above 0");
+      await page.waitForTimeout(2_000); // What A sealed before the page knew of it has been given up.
+      line.loses = () => false;
+      await told(page, "A’s command bounced: stale, epoch 0 < 1.");
+      await holder(page, "A", "fenced off");
+      assert.equal(bench.board.outputs, 0);
+
+      await press(page, "A takes token 34 and opens");
+      await told(page, /A holds token 34/);
+      await fence(page, "epoch 1, token 34 of a");
+    }),
+  );
+
+  story("counts tokens that JavaScript's numbers cannot", "#gate", (page) =>
+    withPort(page, async (bench) => {
+      const [token, next] = [2n ** 60n, 2n ** 60n + 1n];
+      bench.ask(bench.speaker("z"), { kind: "raise", channel: 0, epoch: 0, token });
+      await connected(page);
+      await press(page, `A takes token ${next} and opens`);
+      await told(page, `A holds token ${next}`);
+      await fence(page, `token ${next} of a`);
+      await lit(page, 0, true);
+    }),
+  );
+
+  story("leaves a holder's lease over where the line goes while it closes", "#gate", (page) =>
+    withPort(page, async (bench, line) => {
+      await connected(page);
+      await press(page, "A takes token 33 and opens");
+      await lit(page, 0, true);
+      line.loses = ({ kind }) => kind === "release";
+      await press(page, "A closes");
+      await page.evaluate(() => window.pull());
+      await told(page, /^The line is gone/);
+      await page.waitForTimeout(2_000); // Longer than the answer may take.
+      await told(page, /^The line is gone/);
+      await holder(page, "A", "its lease is over");
+    }),
+  );
+
+  story("wakes a holder whatever was pressed while its command was under way", "#gate", (page) =>
+    withPort(page, async (bench, line) => {
+      await connected(page);
+      await press(page, "A takes token 33 and opens");
+      await lit(page, 0, true);
+      const twice = async (first, second) => {
+        const sent = new Promise((done) => (line.loses = (said) => drives(said) && (done(), true)));
+        await sent;
+        await press(page, first);
+        await press(page, second);
+        line.loses = () => false;
+      };
+      await twice("Freeze A", "Freeze A");
+      await told(page, /A is frozen/);
+      await press(page, "Wake A");
+      await told(page, /^A (holds token 33|woke)/);
+      if (await button(page, "Freeze A").isDisabled()) await press(page, "A takes token 34 and opens");
+      await lit(page, 0, true);
+
+      await twice("A closes", "Freeze A");
+      await told(page, /^A has closed/);
+      await holder(page, "A", "does nothing");
+      await press(page, /A takes token/);
+      await lit(page, 0, true);
     }),
   );
 

@@ -7,7 +7,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { Bench, Decoder, GateClient, INSTANCE, Keys, PACKAGE, SECRETS } from "./gate-bench.mjs";
-import { button, frames, lit, overhear, press, says, told } from "./gate-view.mjs";
+import { button, frames, holder, lit, overhear, press, says, told } from "./gate-view.mjs";
 import { DIST, setting, SHOTS } from "./page.mjs";
 
 const set = setting();
@@ -269,6 +269,24 @@ describe("a gate in the page", () => {
     await told(page, /The gate is ready/);
     assert.equal((await page.evaluate(() => window.heard)).filter(({ kind }) => kind === "up").length, 1);
     assert.deepEqual(trouble, []);
+  });
+
+  story("lets a holder that was frozen when the emulator stopped take a token of the next boot", "#gate", async (page) => {
+    await overhear(page);
+    await press(page, "Boot the board");
+    await told(page, /The gate is ready/);
+    await press(page, "A takes token 33 and opens");
+    await told(page, /A holds token 33/);
+    await press(page, "Freeze A");
+    await told(page, /A is frozen/);
+    await page.evaluate(() => window.pico.postMessage({ kind: "cut" }));
+    await says(page, { kind: "failed", why: "something that is not modelled" });
+    await told(page, "The emulator stopped: something that is not modelled.");
+    await press(page, "Boot the board");
+    await told(page, /its fence still stands at 33, of A/);
+    await press(page, "A takes token 34 and opens");
+    await told(page, /A holds token 34/);
+    await lit(page, 0, true);
   });
 
   story("shows that the firmware was reset, in its place on the line", "#gate", async (page) => {

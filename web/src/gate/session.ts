@@ -315,7 +315,8 @@ export class Session implements Cast {
   }
 
   #fence(fence: Fence): void {
-    this.#set({ fence, next: Math.max(this.state.next, Number(fence.token) + 1) });
+    const above = BigInt(fence.token) + 1n;
+    this.#set({ fence, next: above > this.state.next ? above : this.state.next });
   }
 
   #failed(words: string): void {

@@ -230,7 +230,7 @@ function Pins({ state }: { state: State }) {
 }
 
 function Holder({ name, gate, state }: { name: Name; gate: Session; state: State }) {
-  const { doing, token } = state.holders[name];
+  const { doing, stamp } = state.holders[name];
   const other = state.holders[name === "A" ? "B" : "A"];
   const ready = state.power === "on" && !state.playing;
   // The lock service gives no token while the other renews its lease.
@@ -241,7 +241,7 @@ function Holder({ name, gate, state }: { name: Name; gate: Session; state: State
       <h3 id={`holder-${name}`}>Holder {name}</h3>
       <p>
         {DOING[doing]}
-        {token !== null && <span class="token">token {token}</span>}
+        {stamp && <span class="token">{`token ${stamp.token}`}</span>}
       </p>
       <div class="actions">
         <button type="button" disabled={!ready || !resting || held} onClick={() => act(gate.take(name))}>

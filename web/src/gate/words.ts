@@ -2,6 +2,7 @@
 
 import type { Asked, Fence, LineFrame, Reply } from "fencegate-gate";
 import type { Outcome } from "./holder";
+import type { Stamp } from "./state";
 
 export interface Row {
   n: number;
@@ -16,9 +17,8 @@ export interface Row {
 }
 
 export const fenceWords = ({ token, holder, epoch, released }: Fence): string =>
-  holder === null
-    ? `nobody above ${token}`
-    : `${epoch ? `epoch ${epoch}, ` : ""}token ${token} of ${holder}${released ? ", given back" : ""}`;
+  (epoch ? `epoch ${epoch}, ` : "") +
+  (holder === null ? `nobody above ${token}` : `token ${token} of ${holder}${released ? ", given back" : ""}`);
 
 const asked = ({ kind, channel, token, values, window_us, epoch, floor }: Asked): string => {
   const on = channel === undefined ? "" : ` channel ${channel}`;
@@ -66,6 +66,10 @@ export const resetRow = (n: number, at: string, why: string): Row => ({
   bytes: null,
   cls: "corrupted",
 });
+
+/** In what a stamp is below a fence. */
+export const below = (stamp: Stamp, fence: Fence): string =>
+  stamp.epoch < fence.epoch ? `epoch ${stamp.epoch} < ${fence.epoch}` : `${stamp.token} < ${fence.token}`;
 
 /** Why it is not what was asked for. */
 export function said(outcome: Outcome): string {
