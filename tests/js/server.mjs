@@ -18,14 +18,16 @@ const TYPES = {
 
 /**
  * Serves the files of a folder below `base`, and beside them the `pages` that are handed over as text. What lies
- * outside of `base` is not there. Without `policy` no header is sent.
+ * outside of `base` is not there. Without `policy` no header is sent. A file is sent when what `before` says of its name
+ * is over.
  */
-export async function serve(folder, { base = "/", pages = {}, policy = POLICY } = {}) {
+export async function serve(folder, { base = "/", pages = {}, policy = POLICY, before = () => undefined } = {}) {
   const server = createServer(async ({ url }, response) => {
     const { pathname } = new URL(url, "http://127.0.0.1");
     const name = pathname.slice(base.length) || "index.html";
     try {
       if (!pathname.startsWith(base)) throw new Error("outside");
+      await before(name);
       const body = pages[name] ?? (await readFile(new URL(name, folder)));
       response.writeHead(200, {
         "cache-control": "max-age=60", // Chromium asks for the icon whenever the address changes

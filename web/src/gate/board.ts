@@ -28,7 +28,8 @@ export type FromBoard =
 /** A line that carries bytes both ways. */
 export interface Line {
   send(bytes: Uint8Array): void;
-  close(): void;
+  /** Leaves it; when that is over, it can be opened again. */
+  close(): Promise<void>;
 }
 
 export class EmulatedBoard implements Line {
@@ -60,7 +61,7 @@ export class EmulatedBoard implements Line {
     this.#tell({ kind: "bytes", bytes });
   }
 
-  close(): void {
+  async close(): Promise<void> {
     this.#worker.terminate();
   }
 

@@ -38,6 +38,14 @@ export class Host {
     clearTimeout(this.#timer);
   }
 
+  /** Gives up what it was asked, and is awake. */
+  drop(): void {
+    clearTimeout(this.#timer);
+    this.#frozen = false;
+    this.#unheard = [];
+    this.#settle({ kind: "failed", why: "given up" });
+  }
+
   wake(): void {
     this.#frozen = false;
     for (const bytes of this.#unheard.splice(0)) this.#client.push(bytes, now());

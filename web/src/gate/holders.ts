@@ -2,8 +2,8 @@
 
 import { now, type Host, type Outcome } from "./holder";
 import { CHANNEL, PATIENCE, RENEW, type Stage } from "./stage";
-import { BEGUN, type HolderState, type Name } from "./state";
-import { said } from "./words";
+import { BEGUN, type HolderState, type Name, type Stamp } from "./state";
+import { below, said } from "./words";
 
 /** How long the lease lasts, in µs. */
 const TTL = 3_000_000;
@@ -23,7 +23,7 @@ export class Holders {
   outputs = 1;
   #stage: Stage;
   #holders: Record<Name, Holder>;
-  #lease: { holder: Name; token: number; ends: number } | undefined;
+  #lease: { holder: Name; stamp: Stamp; ends: number } | undefined;
   #ended = false;
 
   /** @param host who speaks for a name */
@@ -35,33 +35,33 @@ export class Holders {
 
   /** Takes a token of the lock service, once nobody's lease runs any more, and drives. */
   async take(name: Name): Promise<void> {
-    this.#put(name, { doing: "waits", token: null });
+    this.#put(name, { doing: "waits", stamp: null });
     if (this.#lease && this.#lease.holder !== name && now() < this.#lease.ends) {
       this.#stage.tell(`${name} waits for the lock service: the lease of ${this.#lease.holder} has not run out.`);
       while (this.#lease && this.#lease.holder !== name && now() < this.#lease.ends) await this.#stage.sleep(50);
       // The board was thrown away meanwhile, or its gate is gone: then there is nothing to take.
       if (this.#ended || this.#holders[name].state.doing !== "waits") return;
     }
-    const token = this.#stage.state().next;
-    this.#lease = { holder: name, token, ends: 0 };
-    this.#stage.set({ next: token + 1 });
-    this.#put(name, { doing: "waits", token });
+    const { next, fence } = this.#stage.state();
+    const stamp = { epoch: fence?.epoch ?? 0, token: next };
+    this.#lease = { holder: name, stamp, ends: 0 };
+    this.#stage.set({ next: next + 1n });
+    this.#put(name, { doing: "waits", stamp });
     await this.#drive(name);
   }
 
   /** Stops a holder at the worst instant: it has looked at its lease and sealed its next command, and has not sent it. */
   async freeze(name: Name): Promise<void> {
     const holder = this.#holders[name];
-    await holder.busy;
+    while (this.#driving(holder) && holder.busy) await holder.busy;
+    // Looked at after the wait, and in one piece with what follows: another may have waited for the same.
+    const stamp = this.#driving(holder);
+    if (!stamp) return;
     clearTimeout(holder.loop);
-    const { token } = holder.state;
-    if (token === null || this.#ended) return;
     holder.host.freeze();
-    this.#put(name, { doing: "frozen", token });
-    const late = holder.host.ask(this.#command(token, this.#lease?.ends ?? now()), LONG);
-    holder.busy = late
-      .then((outcome) => this.#outcome(name, outcome, true))
-      .finally(() => (holder.busy = undefined));
+    this.#put(name, { doing: "frozen", stamp });
+    const late = holder.host.ask(this.#command(stamp, this.#lease?.ends ?? now()), LONG);
+    void this.#busy(holder, late.then((outcome) => this.#outcome(name, stamp, outcome, true)));
     this.#stage.tell(`${name} is frozen, with its next command sealed and not sent. Nobody renews its lease now.`);
   }
 
@@ -74,27 +74,22 @@ export class Holders {
 
   async release(name: Name): Promise<void> {
     const holder = this.#holders[name];
-    await holder.busy;
+    while (this.#driving(holder) && holder.busy) await holder.busy;
+    const stamp = this.#driving(holder);
+    if (!stamp) return;
     clearTimeout(holder.loop);
-    const { token } = holder.state;
-    if (token === null || this.#ended) return;
-    const outcome = await holder.host.ask({ kind: "release", channel: CHANNEL, epoch: this.#epoch, token }, PATIENCE);
-    if (this.#ended) return;
-    if (this.#lease?.holder === name) this.#lease = undefined;
-    this.#put(name, { doing: "idle", token: null });
-    if (outcome.kind === "done") this.#stage.fence(outcome.fence);
-    this.#stage.tell(
-      outcome.kind === "done" ? `${name} has closed, and given token ${token} back.` : `${name} wanted to close: ${said(outcome)}.`,
-    );
+    const release = holder.host.ask({ kind: "release", channel: CHANNEL, ...stamp }, PATIENCE);
+    await this.#busy(holder, release.then((outcome) => this.#released(name, stamp, outcome)));
   }
 
-  /** There is no gate any more: what they held is over. */
+  /** There is no gate any more: what they held is over, and what they were about to say is not said. */
   over(): void {
     for (const name of ["A", "B"] as const) {
-      const { loop, state } = this.#holders[name];
+      const { host, loop, state } = this.#holders[name];
       clearTimeout(loop);
       // Who waits for its first token stops waiting.
-      this.#put(name, { ...state, doing: state.token === null ? "idle" : "over" });
+      this.#put(name, { ...state, doing: state.stamp ? "over" : "idle" });
+      host.drop();
     }
     this.#lease = undefined;
   }
@@ -109,57 +104,81 @@ export class Holders {
   #drive(name: Name): Promise<void> {
     const holder = this.#holders[name];
     const drive = async () => {
-      const { token } = holder.state;
-      const lease = this.#lease;
-      if (token === null || lease?.holder !== name || lease.token !== token) return this.#put(name, { doing: "over", token });
-      lease.ends = now() + TTL;
-      this.#outcome(name, await holder.host.ask(this.#command(token, lease.ends), PATIENCE));
+      const { stamp } = holder.state;
+      if (!stamp || this.#lease?.stamp !== stamp) return this.#put(name, { doing: "over", stamp });
+      this.#lease.ends = now() + TTL;
+      this.#outcome(name, stamp, await holder.host.ask(this.#command(stamp, this.#lease.ends), PATIENCE));
     };
-    return (holder.busy = drive().finally(() => (holder.busy = undefined)));
+    clearTimeout(holder.loop);
+    return this.#busy(holder, drive());
   }
 
-  #command(token: number, deadline_us: number) {
+  #busy(holder: Holder, what: Promise<void>): Promise<void> {
+    const busy = what.finally(() => {
+      if (holder.busy === busy) holder.busy = undefined;
+    });
+    return (holder.busy = busy);
+  }
+
+  /** The stamp of a holder that drives, as far as it knows. */
+  #driving({ state: { doing, stamp } }: Holder): Stamp | null {
+    return !this.#ended && (doing === "drives" || doing === "unheard") ? stamp : null;
+  }
+
+  #command(stamp: Stamp, deadline_us: number) {
     const values = Array<number>(this.outputs).fill(1);
-    return { kind: "drive" as const, channel: CHANNEL, epoch: this.#epoch, token, values, deadline_us, window_us: TTL };
+    return { kind: "drive" as const, channel: CHANNEL, ...stamp, values, deadline_us, window_us: TTL };
   }
 
-  get #epoch() {
-    return this.#stage.state().fence?.epoch ?? 0;
+  /** Whether what was asked with a stamp is still that holder's business: its gate may be gone, or it has another by now. */
+  #stands(name: Name, stamp: Stamp): boolean {
+    const { state } = this.#holders[name];
+    return !this.#ended && state.stamp === stamp && state.doing !== "over";
   }
 
-  #outcome(name: Name, outcome: Outcome, late = false): void {
-    if (this.#ended) return;
+  #outcome(name: Name, stamp: Stamp, outcome: Outcome, late = false): void {
+    if (!this.#stands(name, stamp)) return;
     const holder = this.#holders[name];
-    const { doing, token } = holder.state;
-    // It was under way when the gate was lost.
-    if (doing === "over") return;
-    const mine = this.#lease?.holder === name && this.#lease.token === token;
+    const { doing } = holder.state;
+    const mine = this.#lease?.stamp === stamp;
     switch (outcome.kind) {
       case "done":
         this.#stage.fence(outcome.fence);
         if (late && !(mine && this.#lease && now() < this.#lease.ends)) {
-          this.#put(name, { doing: "over", token });
+          this.#put(name, { doing: "over", stamp });
           return this.#stage.tell(`${name} woke, and its lease had run out.`);
         }
-        this.#put(name, { doing: "drives", token });
+        this.#put(name, { doing: "drives", stamp });
         // One that was not heard for a while goes on, and says nothing of it.
         if (doing === "waits" || doing === "frozen") {
-          this.#stage.tell(`${name} holds token ${token}, and output 0 is driven.`, "good");
+          this.#stage.tell(`${name} holds token ${stamp.token}, and output 0 is driven.`, "good");
         }
         break;
       case "refused": {
         if (outcome.by) this.#stage.fence(outcome.by);
-        this.#put(name, { doing: outcome.reason === "stale" ? "fenced" : "over", token });
+        this.#put(name, { doing: outcome.reason === "stale" ? "fenced" : "over", stamp });
         if (mine) this.#lease = undefined;
-        const why = outcome.reason === "stale" && outcome.by ? `stale, ${token} < ${outcome.by.token}` : outcome.reason;
+        const why = outcome.reason === "stale" && outcome.by ? `stale, ${below(stamp, outcome.by)}` : outcome.reason;
         const words = `${name}’s ${late ? "late " : ""}command bounced: ${why}.`;
         return this.#stage.tell(words, outcome.reason === "stale" ? "good" : "bad");
       }
       default:
         // It cannot know whether the gate did what it was asked; it renews its lease and asks again.
-        this.#put(name, { doing: "unheard", token });
+        this.#put(name, { doing: "unheard", stamp });
     }
     holder.loop = setTimeout(() => void this.#drive(name).catch(() => undefined), RENEW);
+  }
+
+  #released(name: Name, stamp: Stamp, outcome: Outcome): void {
+    if (!this.#stands(name, stamp)) return;
+    if (this.#lease?.stamp === stamp) this.#lease = undefined;
+    this.#put(name, { doing: "idle", stamp: null });
+    if (outcome.kind === "done") this.#stage.fence(outcome.fence);
+    this.#stage.tell(
+      outcome.kind === "done"
+        ? `${name} has closed, and given token ${stamp.token} back.`
+        : `${name} wanted to close: ${said(outcome)}.`,
+    );
   }
 
   #put(name: Name, state: HolderState): void {

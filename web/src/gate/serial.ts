@@ -35,7 +35,7 @@ export async function connect(heard: (bytes: Uint8Array) => void, over: (why: st
   });
   const [reader, writer] = [port.readable?.getReader(), port.writable?.getWriter()];
   if (!reader || !writer) throw new Error("the port opened without a line in it");
-  let closed = false;
+  let closing: Promise<void> | undefined;
   const read = async () => {
     for (;;) {
       const { value, done } = await reader.read();
@@ -43,18 +43,23 @@ export async function connect(heard: (bytes: Uint8Array) => void, over: (why: st
       heard(value);
     }
   };
-  const close = async (why: string) => {
-    if (closed) return;
-    closed = true;
-    over(why);
+  const end = async () => {
     await reader.cancel().catch(() => undefined);
     reader.releaseLock();
-    await writer.close().catch(() => undefined);
+    // What has not gone out by now never does: a device that takes nothing any more would hold the port for ever.
+    await writer.abort().catch(() => undefined);
+    writer.releaseLock();
     await port.close().catch(() => undefined);
+  };
+  const close = (why: string): Promise<void> => {
+    if (closing) return closing;
+    closing = end();
+    over(why);
+    return closing;
   };
   void read().then(close, (error: unknown) => close(words(error)));
   return {
     send: (bytes) => void writer.write(bytes).catch((error: unknown) => close(words(error))),
-    close: () => void close("closed"),
+    close: () => close("closed"),
   };
 }

@@ -12,10 +12,12 @@ import { connect } from "./serial";
 import { CHANNEL, Closed, PATIENCE, RENEW, type Stage } from "./stage";
 import { BEGUN, type Name, type State } from "./state";
 import { Story, type Cast } from "./story";
-import { row, said } from "./words";
+import { resetRow, row, said, type Row } from "./words";
 
 /** How long the first answer after a start may take, in ms. */
 const FIRST_ANSWER = 20_000;
+/** The same on a cable: the gate there is no slower than its own time. */
+const FIRST_ANSWER_ON_CABLE = 5_000;
 /** How many frames are shown. */
 const FRAMES = 200;
 
@@ -25,6 +27,8 @@ export class Session implements Cast {
   #keys: Keys | undefined;
   #secrets: Secrets | undefined;
   #line: Line | undefined;
+  /** When this is over, the line that was left last is closed: the same port opens only then. */
+  #left: Promise<void> = Promise.resolve();
   #board: EmulatedBoard | undefined;
   #decoders: { towards: Decoder; from: Decoder } | undefined;
   #hosts = new Set<Host>();
@@ -97,7 +101,7 @@ export class Session implements Cast {
     });
     board.open();
     const message = await first;
-    if (this.#closed || life !== this.#life || message.kind !== "opened") return board.close(), false;
+    if (this.#closed || life !== this.#life || message.kind !== "opened") return void board.close(), false;
     const secrets = message.secrets ?? fresh();
     this.#begin(keysOf(secrets), "emulator");
     this.#line = this.#board = board;
@@ -112,7 +116,6 @@ export class Session implements Cast {
   /** Throws the board away: the next one is blank. */
   async forget(): Promise<void> {
     this.#life += 1;
-    this.stop();
     this.#end();
     this.#set({ ...BEGUN });
     try {
@@ -134,46 +137,52 @@ export class Session implements Cast {
   /** Connects to a real gate; its keys come from the operator's key file. */
   async connect(keys: () => Keys): Promise<void> {
     await init();
+    await this.#left;
     const read = keys();
     let life = -1;
     const line = await connect(
       (bytes) => this.#heard(bytes),
-      (why) => {
-        if (life !== this.#life) return;
-        // Nobody sees from here any more what the gate does.
-        this.#set({ pins: [], fence: null });
-        this.#failed(`The line is gone (${why}).`);
-      },
-    );
-    if (this.#closed) return line.close();
+      (why) => void (life === this.#life && this.#failed(`The line is gone (${why}).`)),
+    ).catch((error: unknown) => {
+      read.free();
+      throw error;
+    });
+    if (this.#closed) return read.free(), line.close();
     this.#begin(read, "serial");
     this.#line = line;
     life = ++this.#life;
     this.#set({ power: "booting" });
     this.#tell("Asking the gate who it is.");
-    const operator = this.#operator as Host;
-    const channels = await this.#meet(operator, life);
-    // Its outputs are asked for, since nobody sees its pins from here.
+    const channels = await this.#meet(this.#operator as Host, life, FIRST_ANSWER_ON_CABLE);
+    if (life !== this.#life || this.#closed) return;
+    await this.#observe(channels, () => life !== this.#life || this.#closed);
+  }
+
+  /** Asks for the outputs again and again, since nobody sees the gate's pins from here. */
+  async #observe(channels: number, over: () => boolean): Promise<void> {
     const observer = this.#host("observer");
-    while (life === this.#life && !this.#closed && this.state.power === "on") {
-      const pins: number[] = [];
+    for (;;) {
+      let pins: number[] | undefined = [];
       for (let channel = 0; channel < channels; channel += 1) {
         const status = await observer.ask({ kind: "channel", channel }, PATIENCE);
-        if (status.kind !== "channel") continue;
-        pins.push(...status.values);
-        if (channel === CHANNEL) this.#set({ fence: status.fence });
+        if (over()) return;
+        if (status.kind === "channel") pins?.push(...status.values);
+        // Without it nobody knows which outputs come after.
+        else pins = undefined;
+        if (status.kind === "channel" && channel === CHANNEL) this.#fence(status.fence);
       }
-      if (pins.length) this.#set({ pins });
+      this.#set({ pins: pins ?? [] });
       await this.#sleep(RENEW).catch(() => undefined);
+      if (over()) return;
     }
   }
 
   /** Waits for the gate's first answer, and asks where its fence stands; how many channels it has. */
-  async #meet(operator: Host, life: number): Promise<number> {
-    const status = await operator.ask({ kind: "status" }, FIRST_ANSWER);
+  async #meet(operator: Host, life: number, patience = FIRST_ANSWER): Promise<number> {
+    const status = await operator.ask({ kind: "status" }, patience);
     if (life !== this.#life || this.#closed) return 0;
     if (status.kind !== "status") return this.#failed(`The gate does not answer (${said(status)}).`), 0;
-    const channel = await operator.ask({ kind: "channel", channel: CHANNEL }, FIRST_ANSWER);
+    const channel = await operator.ask({ kind: "channel", channel: CHANNEL }, patience);
     if (life !== this.#life || this.#closed) return 0;
     if (channel.kind !== "channel") return this.#failed(`Channel ${CHANNEL} does not answer (${said(channel)}).`), 0;
     this.#there().outputs = channel.values.length;
@@ -216,7 +225,6 @@ export class Session implements Cast {
 
   close(): void {
     this.#closed = true;
-    this.stop();
     this.#end();
   }
 
@@ -228,19 +236,26 @@ export class Session implements Cast {
     this.#decoders = { towards: new Decoder(keys), from: new Decoder(keys) };
     this.#operator = this.#host("operator");
     this.#holders = new Holders(this.#stage, (name) => this.#host(name.toLowerCase()));
-    this.#set({ ...BEGUN, source });
+    this.#set({ ...BEGUN, source, ...(source === "serial" && { pins: [] }) });
   }
 
   #end(): void {
+    // A story is told of one gate: it goes no further with another.
+    this.stop();
     this.#holders?.end();
     for (const host of this.#hosts) host.close();
     this.#hosts.clear();
-    this.#line?.close();
+    this.#leave();
     this.#decoders?.towards.free();
     this.#decoders?.from.free();
     this.#keys?.free();
-    this.#line = this.#board = this.#decoders = this.#keys = this.#secrets = this.#blank = undefined;
+    this.#board = this.#decoders = this.#keys = this.#secrets = this.#blank = undefined;
     this.#provisioned = false;
+  }
+
+  #leave(): void {
+    if (this.#line) this.#left = this.#line.close();
+    this.#line = undefined;
   }
 
   #host(who?: string): Host {
@@ -282,6 +297,8 @@ export class Session implements Cast {
         return this.state.power === "cut" ? undefined : this.#set({ pace: message });
       case "refused":
         return this.#set({ kept: { yes: false, why: message.why } });
+      case "reset":
+        return this.#log((at) => [resetRow((this.#frames += 1), at, message.why)]);
       case "failed":
         return this.#failed(`The emulator stopped: ${message.why}.`);
       default:
@@ -289,14 +306,17 @@ export class Session implements Cast {
   }
 
   #show(towards: boolean, frames: ReturnType<Decoder["push"]>): void {
-    if (!frames.length) return;
+    if (frames.length) this.#log((at) => frames.map((frame) => row((this.#frames += 1), at, towards, frame)));
+  }
+
+  #log(rows: (at: string) => Row[]): void {
     const at = ((performance.now() - this.#begun) / 1_000).toFixed(3);
-    const rows = frames.map((frame) => row((this.#frames += 1), at, towards, frame));
-    this.#set({ frames: [...rows.reverse(), ...this.state.frames].slice(0, FRAMES) });
+    this.#set({ frames: [...rows(at).reverse(), ...this.state.frames].slice(0, FRAMES) });
   }
 
   #fence(fence: Fence): void {
-    this.#set({ fence, next: Math.max(this.state.next, Number(fence.token) + 1) });
+    const above = BigInt(fence.token) + 1n;
+    this.#set({ fence, next: above > this.state.next ? above : this.state.next });
   }
 
   #failed(words: string): void {
@@ -305,6 +325,11 @@ export class Session implements Cast {
     this.stop();
     this.#holders?.over();
     this.#set({ power: "failed", pace: null });
+    if (this.state.source === "serial") {
+      // Nobody sees from here any more what the gate does, and its port is free for another try.
+      this.#set({ pins: [], fence: null });
+      this.#leave();
+    }
     this.#tell(words, "bad");
   }
 

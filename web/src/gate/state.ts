@@ -1,26 +1,33 @@
 // What the view shows.
 
-import type { Fence } from "fencegate-gate";
+import type { Fence, Whole } from "fencegate-gate";
 import type { Row } from "./words";
 
 export type Name = "A" | "B";
 export type Doing = "idle" | "waits" | "drives" | "frozen" | "fenced" | "unheard" | "over";
 
+/** What the lock service has granted. It is whole: nobody fills a part of it in later. */
+export interface Stamp {
+  epoch: Whole;
+  token: bigint;
+}
+
 export interface HolderState {
   doing: Doing;
-  token: number | null;
+  stamp: Stamp | null;
 }
 
 export interface State {
   source: "none" | "emulator" | "serial";
   power: "off" | "booting" | "on" | "cut" | "failed";
+  /** What the outputs do; none where nobody knows. */
   pins: number[];
   lamp: boolean;
   fence: Fence | null;
   boots: number | null;
   holders: Record<Name, HolderState>;
   /** The token that comes next. */
-  next: number;
+  next: bigint;
   told: { words: string; cls: "" | "good" | "bad" };
   frames: Row[];
   pace: { speed: number; load: number } | null;
@@ -30,7 +37,7 @@ export interface State {
 }
 
 /** Where the story's tokens begin. */
-const FIRST = 33;
+const FIRST = 33n;
 
 export const BEGUN: State = {
   source: "none",
@@ -39,7 +46,7 @@ export const BEGUN: State = {
   lamp: false,
   fence: null,
   boots: null,
-  holders: { A: { doing: "idle", token: null }, B: { doing: "idle", token: null } },
+  holders: { A: { doing: "idle", stamp: null }, B: { doing: "idle", stamp: null } },
   next: FIRST,
   told: { words: "Nothing has power yet.", cls: "" },
   frames: [],

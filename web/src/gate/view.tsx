@@ -6,6 +6,7 @@ import { say } from "../ui/say";
 import { read } from "./keys";
 import { hasSerial } from "./serial";
 import { Session } from "./session";
+import { Closed } from "./stage";
 import type { Doing, Name, State } from "./state";
 import { fenceWords } from "./words";
 
@@ -71,10 +72,10 @@ export function GateView() {
           <h2 id="frames-title">The line, frame by frame</h2>
           <p class="hint">Newest first. Every frame is sealed, none is secret.</p>
           <ol class="log frames" id="frames" tabIndex={0} aria-labelledby="frames-title">
-            {state.frames.map(({ n, at, towards, who, words, bytes, cls }) => (
+            {state.frames.map(({ n, at, who, words, bytes, cls }) => (
               <li key={n} class={cls}>
-                <span class="when">{at}</span> <b>{towards ? `${who} → gate` : `gate → ${who}`}</b> {words}{" "}
-                <span class="when">{bytes} bytes</span>
+                <span class="when">{at}</span> <b>{who}</b> {words}
+                {bytes !== null && <span class="when"> {bytes} bytes</span>}
               </li>
             ))}
             {!state.frames.length && <li>Nothing yet.</li>}
@@ -216,6 +217,7 @@ function Pins({ state }: { state: State }) {
           {names[n] && <span class="where">{names[n]}</span>}
         </li>
       ))}
+      {!state.pins.length && <li>Unknown: the gate does not say.</li>}
       {state.source !== "serial" && (
         <li class={state.lamp ? "lit" : ""} id="lamp">
           <span class="bulb" aria-hidden="true" />
@@ -228,7 +230,7 @@ function Pins({ state }: { state: State }) {
 }
 
 function Holder({ name, gate, state }: { name: Name; gate: Session; state: State }) {
-  const { doing, token } = state.holders[name];
+  const { doing, stamp } = state.holders[name];
   const other = state.holders[name === "A" ? "B" : "A"];
   const ready = state.power === "on" && !state.playing;
   // The lock service gives no token while the other renews its lease.
@@ -239,7 +241,7 @@ function Holder({ name, gate, state }: { name: Name; gate: Session; state: State
       <h3 id={`holder-${name}`}>Holder {name}</h3>
       <p>
         {DOING[doing]}
-        {token !== null && <span class="token">token {token}</span>}
+        {stamp && <span class="token">{`token ${stamp.token}`}</span>}
       </p>
       <div class="actions">
         <button type="button" disabled={!ready || !resting || held} onClick={() => act(gate.take(name))}>
@@ -264,5 +266,5 @@ function Holder({ name, gate, state }: { name: Name; gate: Session; state: State
 
 /** What is closed under way is over; anything else is told on the console, and the view goes on. */
 function act(what: Promise<void>): void {
-  what.catch((error: unknown) => console.error(error));
+  what.catch((error: unknown) => void (error instanceof Closed || console.error(error)));
 }

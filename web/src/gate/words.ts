@@ -2,22 +2,23 @@
 
 import type { Asked, Fence, LineFrame, Reply } from "fencegate-gate";
 import type { Outcome } from "./holder";
+import type { Stamp } from "./state";
 
 export interface Row {
   n: number;
   /** Seconds since the view began. */
   at: string;
-  towards: boolean;
+  /** From whom to whom, or whom it happened to. */
   who: string;
   words: string;
-  bytes: number;
+  /** How long the frame was; null for what is none. */
+  bytes: number | null;
   cls: "" | "bounced" | "corrupted";
 }
 
 export const fenceWords = ({ token, holder, epoch, released }: Fence): string =>
-  holder === null
-    ? `nobody above ${token}`
-    : `${epoch ? `epoch ${epoch}, ` : ""}token ${token} of ${holder}${released ? ", given back" : ""}`;
+  (epoch ? `epoch ${epoch}, ` : "") +
+  (holder === null ? `nobody above ${token}` : `token ${token} of ${holder}${released ? ", given back" : ""}`);
 
 const asked = ({ kind, channel, token, values, window_us, epoch, floor }: Asked): string => {
   const on = channel === undefined ? "" : ` channel ${channel}`;
@@ -48,13 +49,27 @@ const answered = (reply: Reply): string => {
 
 export function row(n: number, at: string, towards: boolean, frame: LineFrame): Row {
   const { bytes } = frame;
-  if (frame.kind === "noise") return { n, at, towards, who: "", words: "noise: no frame", bytes, cls: "" };
-  const { who, said } = frame;
-  if (said === null) return { n, at, towards, who, words: "a seal that these keys do not prove", bytes, cls: "corrupted" };
-  if (frame.kind === "request") return { n, at, towards, who, words: asked(said as Asked), bytes, cls: "" };
-  const reply = said as Reply;
-  return { n, at, towards, who, words: answered(reply), bytes, cls: reply.kind === "refused" ? "bounced" : "" };
+  const way = (who: string) => (towards ? `${who} → gate` : `gate → ${who}`);
+  if (frame.kind === "noise") return { n, at, who: way(""), words: "noise: no frame", bytes, cls: "" };
+  const who = way(frame.who);
+  if (frame.said === null) return { n, at, who, words: "a seal that these keys do not prove", bytes, cls: "corrupted" };
+  if (frame.kind === "request") return { n, at, who, words: asked(frame.said), bytes, cls: "" };
+  return { n, at, who, words: answered(frame.said), bytes, cls: frame.said.kind === "refused" ? "bounced" : "" };
 }
+
+/** That the board's chip was reset, and by what. */
+export const resetRow = (n: number, at: string, why: string): Row => ({
+  n,
+  at,
+  who: "the board",
+  words: `was reset by its ${why}`,
+  bytes: null,
+  cls: "corrupted",
+});
+
+/** In what a stamp is below a fence. */
+export const below = (stamp: Stamp, fence: Fence): string =>
+  stamp.epoch < fence.epoch ? `epoch ${stamp.epoch} < ${fence.epoch}` : `${stamp.token} < ${fence.token}`;
 
 /** Why it is not what was asked for. */
 export function said(outcome: Outcome): string {

@@ -34,6 +34,8 @@ const changed = new Set<number>();
 let keeping = 0;
 let firmware: Promise<Uint8Array> | undefined;
 let board: Board | undefined;
+/** Which time the board has power, or has lost it: what an earlier one has asked for is nobody's any more. */
+let life = 0;
 /** The page's time at the board's zero, in ms. */
 let begun = 0;
 let sent: number[] = [];
@@ -103,8 +105,19 @@ async function open(): Promise<void> {
 }
 
 async function boot(): Promise<void> {
-  firmware ??= load();
-  const bytes = await firmware;
+  const mine = ++life;
+  let bytes: Uint8Array;
+  try {
+    bytes = await (firmware ??= load());
+  } catch (error) {
+    firmware = undefined;
+    if (mine === life) failed(error);
+    return;
+  }
+  if (mine === life) attempt(() => power(bytes));
+}
+
+function power(bytes: Uint8Array): void {
   sent = [];
   board = new Board(bytes, memory, {
     sent: (byte) => void sent.push(byte),
@@ -129,6 +142,7 @@ async function load(): Promise<Uint8Array> {
 }
 
 function cut(): void {
+  life += 1;
   clearTimeout(nap);
   keep();
   board = undefined;
@@ -155,7 +169,7 @@ function failed(error: unknown): void {
 page.onmessage = ({ data }) => {
   if (data.kind === "open") void open();
   else if (data.kind === "keep") flash && kept(flash.keep(data.secrets));
-  else if (data.kind === "boot") boot().catch((error: unknown) => ((firmware = undefined), failed(error)));
+  else if (data.kind === "boot") void boot();
   else if (data.kind === "cut") cut();
   else
     attempt(() => {
