@@ -11,7 +11,6 @@ use fencegate_host::fencegate::{Deadline, Duration, Epoch, HolderId, Token};
 use fencegate_host::wire::{Role, Values};
 use fencegate_host::{GateClient, clock};
 use serde_json::Value;
-use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
