@@ -27,10 +27,11 @@ use fencegate_wire::{
     BaseKey, Cause, Challenge, Counters, Fault, Header, Key, MAX_CHANNELS, MAX_GATE_OUTPUTS, Provisioning, Reason,
     Reply, Request, Role, Sealed, Tag, Unverified, What,
 };
-use tick::tears;
 
 /// For how long a flash that could not store what is latched is left alone.
 const LATCH_AGAIN: Duration = Duration::from_secs(1);
+/// How often that pause doubles at the most: up to some four minutes.
+const LATCH_FAILURES: u8 = 8;
 
 /// For how long a store that was refused as `busy` has the right of way: its host asks again within that.
 const WANTED: Duration = Duration::from_secs(1);
@@ -62,6 +63,8 @@ pub struct Gate {
     latched: Latched,
     unsure: bool,
     latch_again: Option<Deadline>,
+    /// How often that has failed in a row.
+    latch_failures: u8,
     staged: Staged,
 }
 
@@ -143,6 +146,7 @@ impl Gate {
             latched: Latched::default(),
             unsure: false,
             latch_again: None,
+            latch_failures: 0,
             staged: Staged::default(),
         }
     }
@@ -190,8 +194,8 @@ impl Gate {
         }
     }
 
-    /// The boot counter could not be stored: the next boot has the same number, so nothing can be trusted, and nothing that is
-    /// sealed in this one may be good in that. Its challenges, and its status, have the number 0, which no boot is counted as.
+    /// The boot counter could not be stored: the next boot may have the same number, so nothing can be trusted, and nothing that
+    /// is sealed in this one may be good in that. Its challenges, and its status, have the number 0, which no boot is counted as.
     pub fn not_counted(&mut self, now: Instant) {
         self.storable = false;
         self.challenger = Challenger::new(0);
@@ -257,7 +261,7 @@ impl Gate {
     /// Takes a change back with the evidence that it is stored, or why it is not.
     pub fn stored(&mut self, now: Instant, pending: Pending, stored: Result<Stored, StoreError>) -> Step {
         let Pending { change, header, tag, challenge } = pending;
-        self.mends = tears(&stored);
+        self.takes(&stored);
         let Some(base) = self.base(header.role) else { return Step::Silent };
         let reader = Asker { header, key: base.answer(DOMAIN) };
         match change {

@@ -257,7 +257,7 @@ where
                 if gate.mends() {
                     self.pins.watchdog.feed(BOOT);
                 }
-                gate.rested(self.store.rest(boots).await);
+                gate.noted(self.store.rest(boots).await);
                 boot.rest(boots);
             }
         }
@@ -266,10 +266,12 @@ where
     /// Stores the boot counter, before any challenge is issued under it.
     async fn count(&mut self, gate: &mut Gate) {
         self.pins.watchdog.feed(BOOT);
-        if let Some(boots) = gate.boots()
-            && self.store.count(boots).await.is_err()
-        {
-            gate.not_counted(now());
+        if let Some(boots) = gate.boots() {
+            let counted = self.store.count(boots).await;
+            gate.noted(counted);
+            if counted.is_err() {
+                gate.not_counted(now());
+            }
         }
     }
 
@@ -339,7 +341,7 @@ where
     /// it works, windows end and inputs are looked at meanwhile. A store that never ends is a hang: the watchdog is fed for it
     /// for as long as it may take, which is `least` or more.
     async fn watch<T>(&mut self, gate: &mut Gate, mut store: Pin<&mut impl Future<Output = T>>, least: Duration) -> T {
-        let may_take = if gate.mends() { BOOT } else { self.hang.max(least) };
+        let may_take = self.hang.max(if gate.mends() { BOOT } else { least });
         if may_take > self.hang {
             self.watchdog.feed(may_take); // nothing is driven
         }
@@ -349,23 +351,24 @@ where
             match select(store.as_mut(), Timer::at(alarm(wake))).await {
                 Either::First(stored) => return stored,
                 Either::Second(()) if give_up.is_some_and(|end| now() < end) => wake = self.settle(gate),
-                Either::Second(()) => wake = self.set(gate),
+                Either::Second(()) => wake = self.set(gate, now()),
             }
         }
     }
 
     /// Sets the pins, and feeds the watchdog with no more than the shortest window has left; says when to come back.
     fn settle(&mut self, gate: &mut Gate) -> Instant {
-        let wake = self.set(gate);
-        // The gate's deadline lies L before the window's end: what is late by L still ends with the window.
-        let left = gate.hang_by().and_then(|end| end.since(now()).ok());
+        let now = now();
+        let wake = self.set(gate, now);
+        // The gate's deadline lies L before the window's end: what is late by L still ends with the window. By the reading of the
+        // clock by which something is driven it is not over, however long the pins took.
+        let left = gate.hang_by().and_then(|end| end.since(now).ok());
         self.watchdog.feed(left.map_or(self.hang, |left| left.min(self.hang)));
         wake
     }
 
-    /// Lets go of what is over, and sets the pins; says when to come back.
-    fn set(&mut self, gate: &mut Gate) -> Instant {
-        let now = now();
+    /// Lets go of what is over by `now`, and sets the pins; says when to come back.
+    fn set(&mut self, gate: &mut Gate, now: Instant) -> Instant {
         let wake = gate.poll(now, self.sense());
         let values = gate.outputs().chain(core::iter::repeat(0));
         let ends = gate.ends().chain(core::iter::repeat(None));

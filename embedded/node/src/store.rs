@@ -114,7 +114,6 @@ pub struct Store<F> {
     /// Whether the boot counter was lost, and with it the trust in everything that goes up.
     distrusted: bool,
     /// Whether the copies could be mended at boot, and the counter be read: else no boot is counted, and so nothing is obeyed.
-    /// What is latched is stored all the same: a stop must outlast even such a boot, if anything can be made of the flash.
     storable: bool,
     /// How many records were mended at boot.
     mended: u8,
@@ -150,8 +149,9 @@ impl<F: NorFlash> Store<F> {
     /// [`Self::boot`] in place: what it says of a gate counts where it says that there is one.
     pub(crate) async fn read(&mut self, provisioning: &mut Provisioning, memory: &mut Memory) -> Life {
         (self.state, self.stage, self.begun, self.mended) = (State::Closed, None, false, 0);
-        (self.storable, self.logs.torn) = (false, false);
+        self.storable = false;
         memory.storable = self.mend().await;
+        self.logs.torn = !memory.storable;
         memory.mended = self.mended;
         let verdict = self.logs.compare(Key::GATE).await;
         let census = match self.logs.said::<Whole>(verdict) {
@@ -257,9 +257,17 @@ impl<F: NorFlash> Store<F> {
     /// # Errors
     /// [`StoreError`]; then they count as restless still.
     pub(crate) async fn rest(&mut self, boots: u32) -> Result<(), StoreError> {
+        if !self.storable {
+            return Err(StoreError::NoPlace);
+        }
         self.mend_torn().await?;
-        self.boots.rested = self.boots.rested.saturating_add(boots).min(self.boots.count);
-        self.store_boots().await
+        let before = self.boots;
+        self.boots.rested = before.rested.saturating_add(boots).min(before.count);
+        let rested = self.store_boots().await;
+        if rested.is_err() {
+            self.boots = before;
+        }
+        rested
     }
 
     /// A number that no other boot has had, as far as what is left of the flash differs from what it was then: two boots of
@@ -291,7 +299,11 @@ impl<F: NorFlash> Store<F> {
     /// # Errors
     /// [`StoreError`]; then a copy may have the earlier value or the new one, and the next boot may find either.
     pub async fn put(&mut self, entry: &Entry) -> Result<Stored, StoreError> {
-        self.mend_torn().await?;
+        // A stop must outlast even a flash that cannot be mended, if anything can be made of it.
+        let mended = self.mend_torn().await;
+        if !matches!(entry, Entry::Latched(_)) {
+            mended?;
+        }
         let mut census = None;
         let key = match entry {
             Entry::Mark { channel, .. } => {

@@ -1,6 +1,6 @@
 //! What happens without a request: time passes, and inputs change.
 
-use super::{Gate, LATCH_AGAIN};
+use super::{Gate, LATCH_AGAIN, LATCH_FAILURES};
 use crate::Stored;
 use crate::channel::Wanted;
 use crate::entry::Entry;
@@ -126,24 +126,35 @@ impl Gate {
 
     /// Takes what [`Self::latch`] asked for with the evidence that it is stored; whether it is.
     pub fn latched(&mut self, now: Instant, stored: Result<Stored, StoreError>) -> bool {
-        self.mends = tears(&stored);
+        self.takes(&stored);
         let latched = stored.ok().and_then(|stored| stored.latched());
         self.unsure = latched.is_none();
         if let Some(latched) = latched {
-            (self.latched, self.latch_again) = (latched, None);
+            (self.latched, self.latch_again, self.latch_failures) = (latched, None, 0);
         } else {
             // Either copy may have it. What is stored next comes after it.
             self.latched.serial = self.latched.serial.saturating_add(1);
-            self.latch_again = Deadline::after(now, LATCH_AGAIN);
+            let pause = LATCH_AGAIN.as_micros() << self.latch_failures;
+            self.latch_again = Deadline::after(now, Duration::from_micros(pause));
+            self.latch_failures = (self.latch_failures + 1).min(LATCH_FAILURES);
             self.challenger.void();
             self.log.write(now, None, What::Fault { fault: Fault::Storage });
         }
         latched.is_some()
     }
 
-    /// Takes whether the boot that was counted is stored as one that has rested.
-    pub(crate) fn rested(&mut self, stored: Result<(), StoreError>) {
-        self.mends = tears(&stored);
+    /// Takes whether the store could store what is its own: how many boots there were.
+    pub(crate) fn noted(&mut self, stored: Result<(), StoreError>) {
+        self.takes(&stored);
+    }
+
+    /// A store that has failed half-way makes the next one mend first, and of a provisioning that is under way it then knows
+    /// nothing any more.
+    pub(super) fn takes<T>(&mut self, stored: &Result<T, StoreError>) {
+        self.mends = matches!(stored, Err(StoreError::Flash | StoreError::ReadBack));
+        if self.mends {
+            (self.staged.outputs, self.staged.channels) = (0, 0);
+        }
     }
 
     /// When to call again at the latest.
@@ -196,11 +207,6 @@ impl Gate {
             (ChannelState::Safe, ChannelState::Safe) => ChannelState::Safe,
         })
     }
-}
-
-/// Whether a store has failed half-way.
-pub(super) const fn tears<T>(stored: &Result<T, StoreError>) -> bool {
-    matches!(stored, Err(StoreError::Flash | StoreError::ReadBack))
 }
 
 /// Whether an output is safe once it is 0, at once.

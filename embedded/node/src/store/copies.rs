@@ -168,12 +168,15 @@ impl<F: NorFlash> Store<F> {
     }
 
     /// Mends what a store that failed has left, which is what a cut leaves, before anything else is written.
+    /// (What was staged of a provisioning is then begun anew: a copy is mended from the other in all that is in force, and
+    /// cleared of the rest.)
     pub(super) async fn mend_torn(&mut self) -> Result<(), StoreError> {
-        if self.logs.torn && !self.mend().await {
-            return Err(StoreError::Flash);
+        if !self.logs.torn {
+            return Ok(());
         }
-        self.logs.torn = false;
-        Ok(())
+        self.begun = false;
+        self.logs.torn = !self.mend().await;
+        if self.logs.torn { Err(StoreError::Flash) } else { Ok(()) }
     }
 
     /// Erases a copy, provided that the other one has everything, and as late as this one; whether it did.

@@ -3,7 +3,7 @@
 use core::cmp::Ordering;
 use embedded_storage_async::nor_flash::NorFlash;
 use fencegate::{Duration, Epoch, GrantRecord};
-use fencegate_wire::{GateConfig, MAX_CHANNELS, MAX_GATE_OUTPUTS, Provisioning};
+use fencegate_wire::{ChannelConfig, GateConfig, MAX_CHANNELS, MAX_GATE_OUTPUTS, Provisioning};
 use serde::de::DeserializeOwned;
 
 use super::copies::{Loaded, Verdict};
@@ -68,35 +68,53 @@ impl<F: NorFlash> Store<F> {
         if !self.assemble(census, &mut provisioning).await || provisioning.check().is_err() {
             return Err(StoreError::Incomplete);
         }
-        for (channel, wanted) in (0..).zip(&provisioning.channels) {
-            let key = Key::mark(channel).ok_or(StoreError::Incomplete)?;
-            let floor = GrantRecord::floor(wanted.epoch, wanted.floor);
-            // What a provisioning finds granted runs on: by this gate, by whoever gave the stamps of a channel whose tokens came
-            // from outside, over outputs that were another channel's, or by the gate whose place a board takes. Nobody knows for
-            // how long, but that it is not more than the longest window. Only on a new gate nothing is.
-            let new = old.is_none() && floor == GrantRecord::floor(Epoch(0), 0);
-            let unknown = if new { Duration::ZERO } else { config.longest_window };
-            let verdict = self.logs.compare(key).await;
-            let mark = match self.logs.said::<Mark>(verdict) {
-                Loaded::Never | Loaded::Lost(_) if channel >= had => GrantRecord { ttl: unknown, ..floor },
-                Loaded::Found(Mark::Stands(mark)) | Loaded::Unmended(Mark::Stands(mark)) => {
-                    let stands = mark.mark.order(&floor.mark) != Some(Ordering::Less);
-                    if !stands && channel < had && wanted.epoch.0.saturating_sub(mark.mark.epoch.0) > config.epoch_jump
-                    {
-                        return Err(StoreError::Incomplete);
-                    }
-                    GrantRecord { ttl: mark.ttl.max(unknown), mark: if stands { mark.mark } else { floor.mark } }
+        // First what is refused: of that nothing is stored.
+        for stores in [false, true] {
+            for (channel, wanted) in (0..).zip(&provisioning.channels) {
+                let key = Key::mark(channel).ok_or(StoreError::Incomplete)?;
+                let is_new = old.is_none_or(|old| channel >= old.marks);
+                let Some(mark) = self.due(key, wanted, config, old.is_none(), is_new).await? else { continue };
+                // Also where it is as it was: what a cut has left in one copy may be gone tomorrow.
+                if stores {
+                    self.logs.set(&Mark::Stands(mark))?;
+                    self.logs.store(key).await?;
                 }
-                // What is lost stays lost: where it stood nobody knows, and the operator's epoch is the way out.
-                Loaded::Never | Loaded::Found(Mark::Lost(_)) | Loaded::Unmended(Mark::Lost(_)) | Loaded::Lost(_) => {
-                    continue;
-                }
-            };
-            // Also where it is as it was: what a cut has left in one copy may be gone tomorrow.
-            self.logs.set(&Mark::Stands(mark))?;
-            self.logs.store(key).await?;
+            }
         }
         Ok(census)
+    }
+
+    /// Where a channel's mark has to stand for a provisioning to be in force; `None` where it is lost.
+    async fn due(
+        &mut self,
+        key: Key,
+        wanted: &ChannelConfig,
+        config: &GateConfig,
+        new_gate: bool,
+        new_channel: bool,
+    ) -> Result<Option<GrantRecord>, StoreError> {
+        let floor = GrantRecord::floor(wanted.epoch, wanted.floor);
+        // What a provisioning finds granted runs on: by this gate, by whoever gave the stamps of a channel whose tokens came
+        // from outside, over outputs that were another channel's, or by the gate whose place a board takes. Nobody knows for
+        // how long, but that it is not more than the longest window. Only on a new gate nothing is.
+        let nothing = new_gate && floor == GrantRecord::floor(Epoch(0), 0);
+        let unknown = if nothing { Duration::ZERO } else { config.longest_window };
+        let verdict = self.logs.compare(key).await;
+        Ok(Some(match self.logs.said::<Mark>(verdict) {
+            Loaded::Never | Loaded::Lost(_) if new_channel => GrantRecord { ttl: unknown, ..floor },
+            Loaded::Found(Mark::Stands(mark)) | Loaded::Unmended(Mark::Stands(mark)) => {
+                let stands = mark.mark.order(&floor.mark) != Some(Ordering::Less);
+                let leap = wanted.epoch.0.saturating_sub(mark.mark.epoch.0);
+                if !stands && !new_channel && leap > config.epoch_jump {
+                    return Err(StoreError::Incomplete);
+                }
+                GrantRecord { ttl: mark.ttl.max(unknown), mark: if stands { mark.mark } else { floor.mark } }
+            }
+            // What is lost stays lost: where it stood nobody knows, and the operator's epoch is the way out.
+            Loaded::Never | Loaded::Found(Mark::Lost(_)) | Loaded::Unmended(Mark::Lost(_)) | Loaded::Lost(_) => {
+                return Ok(None);
+            }
+        }))
     }
 
     /// Gets ready for a provisioning: nothing of an earlier attempt can be taken for a part of it.

@@ -127,6 +127,7 @@ pub(crate) struct Plain {
     /// Whether the flash may say otherwise, and until when it is left alone.
     unsure: bool,
     latch_again: u64,
+    latch_failures: u32,
     /// Whether the last store has failed: the next one mends first, which takes nobody knows how long.
     mends: bool,
     /// The last four refusals for what may pass, one a key and channel: whose, where, up to which tick, number, why.
@@ -176,6 +177,7 @@ impl Plain {
             latched,
             unsure,
             latch_again: 0,
+            latch_failures: 0,
             mends: false,
             refused: vec![],
             channels,

@@ -2,7 +2,7 @@
 
 use super::{Asked, CHANNELS, Channel, Drive, LONGEST, Latched, Mark, OPERATOR, Plain, Said, TERMS, What, outlast};
 
-/// For how long a flash that could not store what is latched is left alone.
+/// For how long a flash that could not store what is latched is left alone at first; each time for twice as long.
 const LATCH_AGAIN: u64 = 1_000_000;
 
 impl Plain {
@@ -26,9 +26,10 @@ impl Plain {
     pub(crate) fn latched(&mut self, held: Option<Latched>) {
         (self.unsure, self.mends) = (held.is_none(), held.is_none());
         if let Some(held) = held {
-            (self.latched, self.latch_again) = (held, 0);
+            (self.latched, self.latch_again, self.latch_failures) = (held, 0, 0);
         } else {
-            (self.void, self.latch_again) = (self.last, self.now + LATCH_AGAIN);
+            (self.void, self.latch_again) = (self.last, self.now + (LATCH_AGAIN << self.latch_failures));
+            self.latch_failures = (self.latch_failures + 1).min(8);
         }
     }
 
