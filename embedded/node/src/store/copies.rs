@@ -295,7 +295,7 @@ impl<F: NorFlash> Store<F> {
         Ok(())
     }
 
-    /// Whether `copy` alone has all that makes a gate.
+    /// Whether `copy` alone has all that makes a gate, but for a boot counter.
     async fn is_whole(&mut self, copy: Copy) -> bool {
         let mut census: Option<Census> = None;
         for key in Key::all() {
@@ -309,6 +309,11 @@ impl<F: NorFlash> Store<F> {
                 continue;
             }
             let value = slot.value();
+            // Where the boot counter is lost from both copies there is none to wait for: a copy that cannot be cleared for its
+            // sake would stay torn for good.
+            if key == Key::BOOTS && value.is_empty() {
+                continue;
+            }
             if value.is_empty() {
                 return false;
             }

@@ -1,5 +1,6 @@
 //! What a store is for, and what it refuses.
 
+use super::model::seen;
 use super::nor::Nor;
 use super::*;
 use crate::words::{Words, WordsError};
@@ -193,11 +194,12 @@ fn a_provisioning_leaps_no_further_than_an_epoch_may() {
         let _ = block_on(store.boot());
         let mut next = provisioning(1);
         next.gate.epoch_jump = 3;
-        next.channels[1].epoch = Epoch(epoch);
+        (next.channels[0].epoch, next.channels[1].epoch) = (Epoch(1), Epoch(epoch));
         let said = provision(&mut store, &next);
         assert_eq!(said, if done { Ok(()) } else { Err(StoreError::Incomplete) });
-        let (Boot::Gate(found, _), _) = boot::<Flash>(chip(store)) else { panic!("no gate") };
+        let (Boot::Gate(found, memory), _) = boot::<Flash>(chip(store)) else { panic!("no gate") };
         assert_eq!(found == next, done);
+        assert_eq!(seen(&memory.marks[0]).epoch, Epoch(u32::from(done)), "nor has the channel before it been raised");
     }
 }
 
