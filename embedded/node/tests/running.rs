@@ -62,7 +62,7 @@ impl World {
     }
 
     /// The board's task, and beside it what happens to it.
-    fn lives(&self, bench: &Bench, story: impl Future<Output = ()>) {
+    fn lives(&self, bench: &Bench, happens: impl Future<Output = ()>) {
         let (provisioning, count) = (&bench.provisioning, |n: usize| u8::try_from(n).unwrap());
         let outputs = (0..).zip(&provisioning.outputs).map(|(output, c)| Entry::Output { output, config: c.clone() });
         let channels =
@@ -87,7 +87,7 @@ impl World {
             lamp: Unwired,
             worst_store: Duration::from_millis(20),
         };
-        match block_on(select(run(node), story)) {
+        match block_on(select(run(node), happens)) {
             Either::First(never) => never,
             Either::Second(()) => {}
         }

@@ -28,8 +28,8 @@ enum Event {
     Changed(Option<Stamp>),
 }
 
-/// How long the answers to what nobody wants any more are waited for at the most, to give back what they bring; a heartbeat,
-/// where that is shorter.
+/// How long the answers to acquires that nobody wants any more are waited for at the most, and then for what they brought to
+/// be given back; a heartbeat, where that is shorter.
 const LAST: Duration = Duration::from_secs(5);
 
 pub(super) struct Drive<K> {
@@ -42,8 +42,9 @@ pub(super) struct Drive<K> {
     progress: Option<Duration>,
     epoch: Option<Epoch>,
     reports: Option<UnboundedSender<Report>>,
-    /// Acquires under way, and what is given back of them.
+    /// Acquires under way, and grants that are being given back.
     asked: JoinSet<()>,
+    given: JoinSet<()>,
     /// The last of those acquires.
     asking: Option<Request>,
     calls: JoinSet<()>,
@@ -60,8 +61,9 @@ pub(super) struct Drive<K> {
     raising: Option<Instant>,
     /// Why one is not, as it was heard last.
     not_raised: Option<String>,
-    /// Why no work will begin, and since when.
+    /// Why no work will begin.
     given_up: Option<NotHeld>,
+    /// Since when nobody wants a lease any more.
     unwanted: Option<Instant>,
     /// The lease that the work began under.
     under: Option<Stamp>,
@@ -88,6 +90,7 @@ impl<K: Clock> Drive<K> {
             epoch,
             reports,
             asked: JoinSet::new(),
+            given: JoinSet::new(),
             asking: None,
             calls: JoinSet::new(),
             renewals: Vec::new(),
@@ -126,7 +129,14 @@ impl<K: Clock> Drive<K> {
                 running = work.take().map(|work| Box::pin(work(lease)));
             }
             if running.is_none() && self.shared.holder().is_done() && self.asked.is_empty() {
-                return self.end(output);
+                // The last of them may have brought something.
+                if let Ok(event) = self.events.1.try_recv() {
+                    self.take(event);
+                    continue;
+                }
+                if self.given.is_empty() {
+                    return self.end(output);
+                }
             }
             let wake = earlier(wake, earlier(self.out_of_patience(), self.last_call()));
             tokio::select! {
@@ -143,12 +153,14 @@ impl<K: Clock> Drive<K> {
                     (running, output) = (None, Some(ended));
                     self.poll(); // a lease that is over by now was over before the work was seen to end
                     self.finished = true;
+                    self.unwanted.get_or_insert(self.shared.clock.now());
                     self.shared.at(|holder, now| {
                         holder.stopped(now);
                         holder.stop(now);
                     });
                 }
                 Some(_) = self.asked.join_next() => {}
+                Some(_) = self.given.join_next() => {}
                 () = self.shared.told.notified() => {}
                 () = sleep(&self.shared.clock, wake) => self.lose_patience(),
             }
@@ -255,6 +267,9 @@ impl<K: Clock> Drive<K> {
 
     fn lose_patience(&mut self) {
         if self.last_call().is_some_and(|last| self.shared.clock.now() >= last) {
+            while let Ok(event) = self.events.1.try_recv() {
+                self.take(event); // what has come has come, however late it is looked at
+            }
             self.asked = JoinSet::new();
             if let Some(request) = self.asking.take() {
                 self.refused(request, None); // as good as an answer

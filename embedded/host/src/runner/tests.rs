@@ -190,7 +190,7 @@ async fn the_schedule_outlives_errors_and_a_late_answer_counts_from_its_own_send
     let window = 8_990;
     let sent = script.times("renew");
     assert_eq!(ends, [window, sent[2] + window], "{sent:?}");
-    assert!(sent[1] - sent[0] < 500 && sent[2] - sent[1] < 1_000 && sent[3] - sent[2] < 2_900, "{sent:?}");
+    assert!(sent[1] - sent[0] < 500 && sent[2] - sent[1] < 1_000 && sent[3] - sent[2] <= 2_900, "{sent:?}");
 }
 
 /// What is overdue is asked again, and then both are answered, the older one last.

@@ -1,6 +1,6 @@
 //! The calls, each a task of its own that ends in an event.
 
-use super::{Drive, Event};
+use super::{Drive, Event, LAST};
 use crate::coordinator::{CoordinatorError, RaiseError};
 use crate::runner::Clock;
 use fencegate::{Duration, Request, Schedule, Stamp};
@@ -46,9 +46,9 @@ impl<K: Clock> Drive<K> {
     /// Gives back a lease that was granted to a request which the holder knows no more: it would be held by nobody. Once; at
     /// worst it lapses.
     pub(super) fn give_back(&mut self, stamp: Stamp) {
-        let (coordinator, schedule) = (Arc::clone(&self.coordinator), self.schedule);
-        self.asked.spawn(async move {
-            let _ = timeout(schedule.heartbeat().into(), coordinator.release(stamp)).await;
+        let (coordinator, within) = (Arc::clone(&self.coordinator), self.schedule.heartbeat().min(LAST));
+        self.given.spawn(async move {
+            let _ = timeout(within.into(), coordinator.release(stamp)).await;
         });
     }
 

@@ -156,6 +156,16 @@ async fn what_is_granted_once_nobody_wants_it_is_given_back() {
         late.said.lock().unwrap()
     );
 
+    // Work that is over waits no longer either, though an earlier acquire is still out; and what that brings is given back.
+    let lost = script(&[Never, Yes(0)], &[], &[]);
+    let held = runner(&lost).hold(CancellationToken::new(), |lease| self::work(lease, 10)).await.unwrap();
+    assert!(held.released);
+    let [began, ended] = [lost.times("acquire")[1], lost.times("lapse")[0]];
+    assert_eq!(ended, began + 10 + 2_900, "{:?}", lost.said.lock().unwrap());
+    let late = script(&[Yes(3_000), Yes(0)], &[], &[]);
+    let held = runner(&late).hold(CancellationToken::new(), |lease| self::work(lease, 10)).await.unwrap();
+    assert!(held.released && late.times("release").len() == 2, "{:?}", late.said.lock().unwrap());
+
     // One that never comes holds up nobody: a heartbeat, or five seconds of a TTL of ten minutes.
     for (ttl, ends) in [(9, 2_900), (600, 5_000)] {
         let silent = script(&[Never; 64], &[], &[]);
