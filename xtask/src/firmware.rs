@@ -1,7 +1,8 @@
 //! Building a board's firmware.
 
 use crate::board::Board;
-use crate::{setup, step::Step, uf2, workspace};
+use crate::step::{self, Step};
+use crate::{setup, uf2, workspace};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::fs;
@@ -33,7 +34,10 @@ pub fn build_with(root: &Path, board: &str, arguments: &[&str]) -> Result<PathBu
     // What cargo builds with other features has the same name: each is kept under its own before the other can be built.
     let lock = workspace::target_dir(root)?.join("firmware.lock");
     let lock = fs::File::create(&lock).with_context(|| format!("writing {}", lock.display()))?;
-    lock.lock().context("waiting for another build of firmware")?;
+    if lock.try_lock().is_err() {
+        step::warn("another build of firmware is under way, and is waited for");
+        lock.lock().context("waiting for another build of firmware")?;
+    }
     let messages = Step::new(name, cargo).output()?;
     let built = executable(&messages).with_context(|| format!("cargo built no program for {board}"))?;
     let kept = built.with_extension(if arguments == FAST { "fast.elf" } else { "elf" });
@@ -59,7 +63,9 @@ pub fn for_boot_loader(root: &Path, board: Board, fast: bool) -> Result<PathBuf>
     let (elf, suffix) = (build_for(root, board, fast)?, if fast { "-fast" } else { "" });
     let image = workspace::target_dir(root)?.join(format!("fencegate-{}{suffix}.uf2", board.name()));
     let elf = fs::read(&elf).with_context(|| format!("reading {}", elf.display()))?;
-    fs::write(&image, uf2::of_elf(&elf, uf2::RP2040)?).with_context(|| format!("writing {}", image.display()))?;
+    let new = image.with_extension("new");
+    fs::write(&new, uf2::of_elf(&elf, uf2::RP2040)?).with_context(|| format!("writing {}", new.display()))?;
+    fs::rename(&new, &image).with_context(|| format!("writing {}", image.display()))?;
     Ok(image)
 }
 

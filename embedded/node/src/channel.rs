@@ -130,7 +130,7 @@ impl Channel {
         }
     }
 
-    /// For how long that was granted.
+    /// The TTL with which that was granted.
     pub(crate) fn ttl(&self) -> Option<Duration> {
         match &self.guard {
             Guard::Grantor(grantor) => grantor.record().map(|record| record.ttl),

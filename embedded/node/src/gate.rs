@@ -194,8 +194,9 @@ impl Gate {
         }
     }
 
-    /// The boot counter could not be stored: the next boot may have the same number, so nothing can be trusted, and nothing that
-    /// is sealed in this one may be good in that. Its challenges, and its status, have the number 0, which no boot is counted as.
+    /// The boot counter could not be stored: the next boot may have the same number, so nothing can be trusted, and nothing
+    /// that is sealed in this one may be good in that. Its challenges, and its status, have the number 0, which no boot is
+    /// counted as.
     pub fn not_counted(&mut self, now: Instant) {
         self.storable = false;
         self.challenger = Challenger::new(0);

@@ -113,8 +113,8 @@ pub struct Node<R, W, F, O, D, I, P, C, L, const N: usize> {
     /// What shows a person by the board how things stand.
     pub lamp: L,
     /// The longest that storing one entry in both copies may take, erasing a page in each included. While something is
-    /// driven, a store that takes longer than that may end in the watchdog's reset, which is safe. (One that follows a failed one
-    /// mends first what that has left, and waits for it until nothing is driven.)
+    /// driven, a store that takes longer than that may end in the watchdog's reset, which is safe. (One that follows a failed
+    /// one mends first what that has left, and waits for it until nothing is driven.)
     pub worst_store: Duration,
 }
 
@@ -338,8 +338,8 @@ where
     }
 
     /// Waits for a store, which is never dropped half-way: that would be a power cut. On a flash that lets others run while
-    /// it works, windows end and inputs are looked at meanwhile. A store that never ends is a hang: the watchdog is fed for it
-    /// for as long as it may take, which is `least` or more.
+    /// it works, windows end and inputs are looked at meanwhile. A store that never ends is a hang: the watchdog is fed for as
+    /// long as it may take, which is `least` or more.
     async fn watch<T>(&mut self, gate: &mut Gate, mut store: Pin<&mut impl Future<Output = T>>, least: Duration) -> T {
         let may_take = self.hang.max(if gate.mends() { BOOT } else { least });
         if may_take > self.hang {
@@ -360,8 +360,8 @@ where
     fn settle(&mut self, gate: &mut Gate) -> Instant {
         let now = now();
         let wake = self.set(gate, now);
-        // The gate's deadline lies L before the window's end: what is late by L still ends with the window. By the reading of the
-        // clock by which something is driven it is not over, however long the pins took.
+        // The gate's deadline lies L before the window's end: what is late by L still ends with the window. By the reading of
+        // the clock by which something is driven it is not over, however long the pins took.
         let left = gate.hang_by().and_then(|end| end.since(now).ok());
         self.watchdog.feed(left.map_or(self.hang, |left| left.min(self.hang)));
         wake

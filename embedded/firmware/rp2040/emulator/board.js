@@ -67,6 +67,8 @@ export class Board {
   floated = 0;
   #image;
   #memory;
+  /** What is in the flash, also while it cannot be read. @type {Uint8Array} */
+  #flash;
   #outside;
   /** What the USB cable leads to, once it is plugged in. */
   usb = new UsbHost((bytes) => this.#outside.received?.(bytes));
@@ -164,7 +166,7 @@ export class Board {
   /** Changes cells of the flash or of RAM behind the firmware's back, those of the flash until the next reset: what a cosmic
    * ray would do. @param {number} address @param {Uint8Array} bytes */
   poke(address, bytes) {
-    if (address < RAM) this.chip.flash.set(bytes, address - FLASH);
+    if (address < RAM) this.#flash.set(bytes, address - FLASH);
     else this.chip.sram.set(bytes, address - RAM);
   }
 
@@ -247,12 +249,23 @@ export class Board {
     rom.write(chip.bootrom);
     // As long as the Pico's: there is nothing behind its end.
     const flash = new Uint8Array(FLASH_SIZE).fill(0xff);
-    Object.assign(chip, { flash, flashView: new DataView(flash.buffer) });
+    const [there, none] = [flash, new Uint8Array()].map((flash) => ({ flash, flashView: new DataView(flash.buffer) }));
+    Object.assign(chip, there);
+    this.#flash = flash;
     uf2.load(this.#image, (address, bytes) => chip.flash.set(bytes, address - FLASH));
     if (!rom.starts(chip.flash)) throw new Error("the image's second stage of the boot has no right check value");
     chip.flash.fill(0, FLASH_BEGIN, FLASH_SIZE);
     chip.flash.set(this.#memory, FLASH_BEGIN);
-    const performing = { xip: true, erase: this.#erase, program: this.#program };
+    const performing = {
+      erase: this.#erase,
+      program: this.#program,
+      get xip() {
+        return chip.flash === flash;
+      },
+      set xip(on) {
+        Object.assign(chip, on ? there : none);
+      },
+    };
     chip.onBreak = (number) => rom.perform(chip, number, performing);
 
     this.#uart = new Uart(chip, this.#outside.sent, () => this.baud);
@@ -370,7 +383,7 @@ export class Board {
     if (at < 0 || at + length > FLASH_LENGTH) throw new Error(`flash: ${hex(offset)} is not the gate's to change`);
     const there = this.#memory.subarray(at, at + length);
     there.forEach((cell, n) => (there[n] = change(cell, n)));
-    this.chip.flash.set(there, offset);
+    this.#flash.set(there, offset);
     if (there.length > 0) this.#outside.stored?.(at, there);
   }
 

@@ -17,8 +17,8 @@ function image(code) {
 }
 
 const word = (/** @type {number} */ n) => [n & 0xffff, n >>> 16];
-/** Where the ROM has a function: they are called where its table has them. @param {"EX" | "RE"} name */
-const function_ = (name) => 0x100 + 4 * (name === "EX" ? 1 : 2) + 1;
+/** Where the ROM has a function: they are called where its table has them. @param {"EX" | "RE" | "CX"} name */
+const function_ = (name) => 0x100 + 4 * { EX: 1, RE: 2, CX: 5 }[name] + 1;
 const STAY = 0xe7fe;
 
 /** @param {number[]} code @param {Partial<import("./board.js").Outside>} [outside] */
@@ -118,7 +118,7 @@ test("what is not modelled throws and says what it is", () => {
     [[0xde02], /a breakpoint at 0x10000000, which nobody waits for/], // udf
     [writes(0x4001_4014, 2), /IO_BANK0: register 0x14 is not modelled/], // UART0 on another pin
     // The ROM's functions for the flash: leave XIP, erase, from the flash itself.
-    [[0x4800, 0x4780, ...word(function_("EX"))], /flash: back into it without XIP/],
+    [[0x4800, 0x4780, ...word(function_("EX"))], /is stored to, or nothing is there/],
     [[0xb672, 0x4801, 0x4780, STAY, ...word(function_("RE"))], /flash: it is changed within XIP/],
   ])) {
     assert.throws(() => board(code).run(1_000_000), what);
@@ -195,10 +195,10 @@ function inRam(there, code) {
   there.chip.core.PC = 0x2000_0000;
 }
 
-/** Leaves XIP, erases the two sectors at 0x1e0000, and stays there. @param {number} interrupts `cpsid i` or `cpsie i` */
+/** Leaves XIP, erases the two sectors at 0x1e0000, enters XIP, and stays there. @param {number} interrupts `cpsid i` or `cpsie i` */
 const erases = (interrupts) => [
-  ...[interrupts, 0x4a04, 0x4790, 0x4804, 0x4904, 0x4a05, 0x4790, STAY, STAY, STAY],
-  ...[function_("EX"), 0x001e_0000, 0x2000, function_("RE")].flatMap(word),
+  ...[interrupts, 0x4a05, 0x4790, 0x4805, 0x4905, 0x4a06, 0x4790, 0x4a06, 0x4790, STAY, STAY, STAY],
+  ...[function_("EX"), 0x001e_0000, 0x2000, function_("RE"), function_("CX")].flatMap(word),
 ];
 
 test("the flash is not changed with interrupts on", () => {
@@ -277,6 +277,7 @@ test("an erase takes its time, reaches the outside before it is over, and leaves
   assert.deepEqual(stored, [[0, 0x1000], [0x1000, 0x800]]);
   assert.deepEqual(erased.map(([from, to]) => Math.round(to - from)), [400e6, 400e6]);
   assert.ok(short.nanos >= 800e6, "the processor stands still meanwhile");
+  short.run(short.nanos + 10_000);
   const cell = (/** @type {number} */ at) => short.chip.readUint8(0x1300_0000 + r0 + at);
   assert.deepEqual([cell(0), cell(0x17ff), cell(0x1800), cell(0x1fff)], [0xff, 0xff, 0, 0]);
 });

@@ -9,13 +9,14 @@
 // | code | function | what it does here |
 // |---|---|---|
 // | `IF`, `FC` | connect the flash, flush the cache | nothing: the flash is always there, uncached |
-// | `EX`, `CX` | leave XIP, enter XIP | from the one to the other, or to SSI's next start, nothing can be read from the flash |
+// | `EX`, `CX` | leave XIP, enter XIP | from the one to the other, or to SSI's next start, there is nothing to read where the flash is |
 // | `RE` | erase a range | sets bits, a sector of 4 KiB at a time, and takes its time |
 // | `RP` | program a range | clears bits, a page of 256 bytes at a time, and takes its time |
 // | `MC`, `C4`, `MS`, `S4` | memcpy, memset, and for whole words | that |
 //
 // A code that is not here is found as 0, as in the chip, and is named; whoever calls it lands at address 0, which throws. So do
-// RE and RP within XIP or with interrupts on, whose handlers could be in the flash, and whoever goes back there without XIP.
+// RE and RP within XIP or with interrupts on, whose handlers could be in the flash, and whoever reads or runs what is in the
+// flash without XIP.
 
 import { hex } from "./registers.js";
 
@@ -28,8 +29,6 @@ const FUNCTIONS = 0x100;
 const NOWHERE = 0xfe;
 /** Where the ROM ends. */
 const END = 0x4000;
-/** Where the flash begins and ends, with its aliases. */
-const [FLASH, FLASH_END] = [0x1000_0000, 0x1400_0000];
 /** The second stage of the boot, without its check value. */
 const STAGE = 252;
 
@@ -84,7 +83,7 @@ export function check(bytes) {
  * @param {import('rp2040js').RP2040} chip
  * @param {number} number of the breakpoint
  * @param {{ xip: boolean, erase(offset: number): void, program(offset: number, bytes: Uint8Array): void }} flash
- * @throws where there is none, and where it would end in the flash while nothing can be read there
+ * @throws where there is none, or it may not be called there
  */
 export function perform(chip, number, flash) {
   const { core } = chip;
@@ -109,12 +108,9 @@ export function perform(chip, number, flash) {
     case "EX":
     case "CX":
       flash.xip = CODES[number] === "CX";
-    // falls through
+      return;
     case "IF":
     case "FC":
-      if (!flash.xip && core.LR >= FLASH && core.LR < FLASH_END) {
-        throw new Error("flash: back into it without XIP");
-      }
       return;
     case "RE":
       alone();

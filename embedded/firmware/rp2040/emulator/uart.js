@@ -129,7 +129,9 @@ export class Uart extends BasePeripheral {
   }
 
   #leave() {
-    if (this.#shifting !== null && this.rp2040.gpio[0].functionSelect === OWN) this.#sent(this.#shifting);
+    // Of CTRL, all that is not FUNCSEL: an override of its level, or of who drives it.
+    const { ctrl } = this.rp2040.gpio[0];
+    if (this.#shifting !== null && ctrl === OWN) this.#sent(this.#shifting);
     this.#shifting = null;
     this.#shift();
   }

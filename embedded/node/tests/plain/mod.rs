@@ -24,9 +24,9 @@ pub(crate) use terms::{BURST, CHANNELS, EVERY, LATENESS, LONGEST, Output, TERMS,
 
 /// Who speaks: a holder by number, or one of these.
 pub(crate) const OPERATOR: u8 = 10;
-/// The other instance of holder 0.
-const SECOND_OF_A: u8 = 2;
 pub(crate) const OBSERVER: u8 = 11;
+/// Which holder is another instance of holder 0.
+const SECOND_OF_A: u8 = 2;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum What {
