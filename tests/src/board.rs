@@ -118,6 +118,12 @@ impl Debugger {
         assert_eq!(self.ask(&format!("M{address:x},{:x}:{hex}", bytes.len())), "OK");
     }
 
+    /// Writes a device's register: to QEMU memory and devices alike are addresses of the machine.
+    pub(crate) fn write_device(&mut self, address: u64, word: u32) {
+        assert_eq!(self.ask("Qqemu.PhyMemMode:1"), "OK");
+        self.write(address, &word.to_le_bytes());
+    }
+
     /// Lets the board go on; for how long it stood still at the most.
     pub(crate) fn leave(mut self) -> Duration {
         assert_eq!(self.ask("D"), "OK");

@@ -290,6 +290,18 @@ impl EmulatedGate {
         }
     }
 
+    /// Lets the MPS2's timer, which counts down at 25 MHz, go on from `left` before it begins anew. For the board that much time
+    /// has passed.
+    ///
+    /// # Panics
+    /// Where the emulator does not.
+    pub fn leap(&self, left: Duration) {
+        assert_eq!(self.kind, Board::Mps2, "another board has another timer");
+        let mut debugger = self.debugger();
+        debugger.write_device(0x4000_0004, u32::try_from(left.as_micros() * 25).unwrap());
+        debugger.leave();
+    }
+
     /// The emulator's monitor, for one at a time.
     ///
     /// # Panics
