@@ -37,14 +37,17 @@ const withPort = async (page, tell) => {
     if (!decoder.push(frame).some(({ said }) => line.loses(said ?? {}))) bench.board.feed(frame);
   });
   await page.evaluate(() => {
+    let opened = false;
     const close = async () => {
       if (port.readable?.locked || port.writable?.locked) throw new TypeError("Cannot close a locked port");
-      await new Promise((done) => setTimeout(done, 1_000));
+      await Promise.all([window.closing, new Promise((done) => setTimeout(done, 1_000))]);
       port.readable = port.writable = null;
+      opened = false;
     };
     const open = async ({ baudRate }) => {
       const words = "Failed to execute 'open' on 'SerialPort': The port is already open.";
-      if (port.readable) throw new DOMException(words, "InvalidStateError");
+      if (opened) throw new DOMException(words, "InvalidStateError");
+      opened = true;
       window.baud = baudRate;
       port.readable = new ReadableStream({
         start: (to) => {
@@ -53,9 +56,15 @@ const withPort = async (page, tell) => {
         },
       });
       port.writable = new WritableStream({ write: (bytes) => window.toBoard([...bytes]) });
+      if (window.lacks) port[window.lacks] = null;
+    };
+    const requestPort = async () => {
+      await window.choice;
+      window.chosen = (window.chosen ?? 0) + 1;
+      return port;
     };
     const port = { readable: null, writable: null, open, close };
-    Object.defineProperty(navigator, "serial", { value: { requestPort: async () => (await window.choice, port) } });
+    Object.defineProperty(navigator, "serial", { value: { requestPort } });
   });
   const paced = setInterval(async () => {
     bench.board.run(Math.min((performance.now() - begun) * 1e6, bench.board.nanos + 20e6));
@@ -157,6 +166,56 @@ describe("a gate on a cable", () => {
       assert.equal(await page.locator("#port-error").textContent(), "");
     }),
   );
+
+  for (const [way, leave] of [
+    [
+      "after a board that was booted and thrown away",
+      async (page) => {
+        await page.evaluate(() => window.pull());
+        await told(page, /^The line is gone/);
+        await press(page, "Boot the board");
+        await told(page, /The gate is ready/);
+        await press(page, "Cut the power");
+        await press(page, "Take a new board");
+        await told(page, /thrown away/);
+      },
+    ],
+    [
+      "in the view that is opened next",
+      async (page) => {
+        await page.getByRole("link", { name: "Size a lease" }).click();
+        await page.locator("#window_us").waitFor();
+        await page.getByRole("link", { name: "Try a gate" }).click();
+        await told(page, "Nothing has power yet.");
+      },
+    ],
+  ]) {
+    story(`opens a port again that takes its time to close, ${way}`, "#gate", (page) =>
+      withPort(page, async () => {
+        await connected(page);
+        await page.evaluate(() => void (window.closing = new Promise((done) => (window.closes = done))));
+        await leave(page);
+        await connect(page);
+        await page.waitForFunction(() => window.chosen === 2);
+        await page.evaluate(() => window.closes());
+        await told(page, /The gate is ready/);
+        assert.equal(await page.locator("#port-error").textContent(), "");
+      }),
+    );
+  }
+
+  for (const side of ["readable", "writable"]) {
+    story(`leaves a port that opens without its ${side} side to the next try`, "#gate", (page) =>
+      withPort(page, async () => {
+        await page.evaluate((side) => void (window.lacks = side), side);
+        await connect(page);
+        await page.locator("#port-error", { hasText: "The port opened without a line in it." }).waitFor();
+        await page.evaluate(() => void (window.lacks = undefined));
+        await connected(page);
+        assert.equal(await page.locator("#port-error").textContent(), "");
+      }),
+    );
+  }
 
   story("shows only outputs that it knows: all of a round, and none before the first", "#gate", (page) =>
     withPort(page, async (bench, line) => {
