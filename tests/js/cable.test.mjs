@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { describe } from "node:test";
 import { Bench, INSTANCE, SECRETS } from "./gate-bench.mjs";
-import { button, fence, holder, lit, press, told } from "./gate-view.mjs";
+import { button, fence, holder, lit, press, stopClock, told } from "./gate-view.mjs";
 import { setting } from "./page.mjs";
 
 const { story } = setting();
@@ -37,14 +37,17 @@ const withPort = async (page, tell) => {
     if (!decoder.push(frame).some(({ said }) => line.loses(said ?? {}))) bench.board.feed(frame);
   });
   await page.evaluate(() => {
+    let opened = false;
     const close = async () => {
       if (port.readable?.locked || port.writable?.locked) throw new TypeError("Cannot close a locked port");
-      await new Promise((done) => setTimeout(done, 1_000));
+      await Promise.all([window.closing, new Promise((done) => setTimeout(done, 1_000))]);
       port.readable = port.writable = null;
+      opened = false;
     };
     const open = async ({ baudRate }) => {
       const words = "Failed to execute 'open' on 'SerialPort': The port is already open.";
-      if (port.readable) throw new DOMException(words, "InvalidStateError");
+      if (opened) throw new DOMException(words, "InvalidStateError");
+      opened = true;
       window.baud = baudRate;
       port.readable = new ReadableStream({
         start: (to) => {
@@ -53,9 +56,15 @@ const withPort = async (page, tell) => {
         },
       });
       port.writable = new WritableStream({ write: (bytes) => window.toBoard([...bytes]) });
+      if (window.lacks) port[window.lacks] = null;
+    };
+    const requestPort = async () => {
+      await window.choice;
+      window.chosen = (window.chosen ?? 0) + 1;
+      return port;
     };
     const port = { readable: null, writable: null, open, close };
-    Object.defineProperty(navigator, "serial", { value: { requestPort: async () => (await window.choice, port) } });
+    Object.defineProperty(navigator, "serial", { value: { requestPort } });
   });
   const paced = setInterval(async () => {
     bench.board.run(Math.min((performance.now() - begun) * 1e6, bench.board.nanos + 20e6));
@@ -158,6 +167,56 @@ describe("a gate on a cable", () => {
     }),
   );
 
+  for (const [way, leave] of [
+    [
+      "after a board that was booted and thrown away",
+      async (page) => {
+        await page.evaluate(() => window.pull());
+        await told(page, /^The line is gone/);
+        await press(page, "Boot the board");
+        await told(page, /The gate is ready/);
+        await press(page, "Cut the power");
+        await press(page, "Take a new board");
+        await told(page, /thrown away/);
+      },
+    ],
+    [
+      "in the view that is opened next",
+      async (page) => {
+        await page.getByRole("link", { name: "Size a lease" }).click();
+        await page.locator("#window_us").waitFor();
+        await page.getByRole("link", { name: "Try a gate" }).click();
+        await told(page, "Nothing has power yet.");
+      },
+    ],
+  ]) {
+    story(`opens a port again that takes its time to close, ${way}`, "#gate", (page) =>
+      withPort(page, async () => {
+        await connected(page);
+        await page.evaluate(() => void (window.closing = new Promise((done) => (window.closes = done))));
+        await leave(page);
+        await connect(page);
+        await page.waitForFunction(() => window.chosen === 2);
+        await page.evaluate(() => window.closes());
+        await told(page, /The gate is ready/);
+        assert.equal(await page.locator("#port-error").textContent(), "");
+      }),
+    );
+  }
+
+  for (const side of ["readable", "writable"]) {
+    story(`leaves a port that opens without its ${side} side to the next try`, "#gate", (page) =>
+      withPort(page, async () => {
+        await page.evaluate((side) => void (window.lacks = side), side);
+        await connect(page);
+        await page.locator("#port-error", { hasText: "The port opened without a line in it." }).waitFor();
+        await page.evaluate(() => void (window.lacks = undefined));
+        await connected(page);
+        assert.equal(await page.locator("#port-error").textContent(), "");
+      }),
+    );
+  }
+
   story("shows only outputs that it knows: all of a round, and none before the first", "#gate", (page) =>
     withPort(page, async (bench, line) => {
       const unknown = () => page.getByText("Unknown: the gate does not say.").waitFor({ timeout: 20_000 });
@@ -240,18 +299,21 @@ describe("a gate on a cable", () => {
       await connected(page);
       await press(page, "A takes token 33 and opens");
       await lit(page, 0, true);
+      /** Presses two buttons while a command of A is under way: for as long as that takes, nothing is given up. */
       const twice = async (first, second) => {
-        const sent = new Promise((done) => (line.loses = (said) => drives(said) && (done(), true)));
-        await sent;
+        await stopClock(page);
+        await holder(page, "A", "drives");
+        await new Promise((sent) => (line.loses = (said) => drives(said) && (sent(), true)));
         await press(page, first);
         await press(page, second);
         line.loses = () => false;
+        await page.evaluate(() => window.startClock());
       };
       await twice("Freeze A", "Freeze A");
       await told(page, /A is frozen/);
       await press(page, "Wake A");
       await told(page, /^A (holds token 33|woke)/);
-      if (await button(page, "Freeze A").isDisabled()) await press(page, "A takes token 34 and opens");
+      if (/woke/.test(await page.locator("#told").textContent())) await press(page, "A takes token 34 and opens");
       await lit(page, 0, true);
 
       await twice("A closes", "Freeze A");

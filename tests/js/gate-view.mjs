@@ -27,3 +27,18 @@ export const overhear = (page) =>
 /** The worker says something, as the page hears it. */
 export const says = (page, data) =>
   page.evaluate((data) => void window.pico.dispatchEvent(new MessageEvent("message", { data })), data);
+
+/**
+ * Stops the clock that the holders and their lock service go by, until `window.startClock` lets it go on from there: nothing
+ * runs out meanwhile, however slow the machine is. Timers fire as ever, so who drives goes on with it.
+ */
+export const stopClock = (page) =>
+  page.evaluate(() => {
+    const real = () => Performance.prototype.now.call(performance);
+    const now = performance.now();
+    performance.now = () => now;
+    window.startClock = () => {
+      const lost = real() - now;
+      performance.now = () => real() - lost;
+    };
+  });

@@ -28,8 +28,7 @@ export type FromBoard =
 /** A line that carries bytes both ways. */
 export interface Line {
   send(bytes: Uint8Array): void;
-  /** Leaves it; when that is over, it can be opened again. */
-  close(): Promise<void>;
+  close(): void;
 }
 
 export class EmulatedBoard implements Line {
@@ -61,7 +60,7 @@ export class EmulatedBoard implements Line {
     this.#tell({ kind: "bytes", bytes });
   }
 
-  async close(): Promise<void> {
+  close(): void {
     this.#worker.terminate();
   }
 

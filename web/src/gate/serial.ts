@@ -19,6 +19,9 @@ const ports = () => (navigator as { serial?: { requestPort(): Promise<Port> } })
 const words = (error: unknown) =>
   (error instanceof Error ? error.message : String(error)).replace(/^Failed to execute .*?: /, "").replace(/\.$/, "");
 
+/** Ports that were left, and when they are closed: only then does one open again, whoever asks for it. */
+const left = new WeakMap<Port, Promise<void>>();
+
 export const hasSerial = (): boolean => ports() !== undefined;
 
 /** Lets the visitor choose a port, and opens it. `over` is called once, when it brings nothing any more. */
@@ -30,12 +33,18 @@ export async function connect(heard: (bytes: Uint8Array) => void, over: (why: st
     const cancelled = error instanceof DOMException && error.name === "NotFoundError";
     throw new Error(cancelled ? "no port was chosen" : `the browser gives no port (${words(error)})`);
   });
+  await left.get(port);
   await port.open({ baudRate: BAUD }).catch((error: unknown) => {
     throw new Error(`the port does not open (${words(error)}): another program may have it`);
   });
-  const [reader, writer] = [port.readable?.getReader(), port.writable?.getWriter()];
-  if (!reader || !writer) throw new Error("the port opened without a line in it");
-  let closing: Promise<void> | undefined;
+  const { readable, writable } = port;
+  if (!readable || !writable) {
+    // Neither is locked: a port with a reader would not close.
+    await port.close().catch(() => undefined);
+    throw new Error("the port opened without a line in it");
+  }
+  const [reader, writer] = [readable.getReader(), writable.getWriter()];
+  let gone = false;
   const read = async () => {
     for (;;) {
       const { value, done } = await reader.read();
@@ -51,11 +60,11 @@ export async function connect(heard: (bytes: Uint8Array) => void, over: (why: st
     writer.releaseLock();
     await port.close().catch(() => undefined);
   };
-  const close = (why: string): Promise<void> => {
-    if (closing) return closing;
-    closing = end();
+  const close = (why: string) => {
+    if (gone) return;
+    gone = true;
+    left.set(port, end());
     over(why);
-    return closing;
   };
   void read().then(close, (error: unknown) => close(words(error)));
   return {

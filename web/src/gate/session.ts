@@ -27,8 +27,6 @@ export class Session implements Cast {
   #keys: Keys | undefined;
   #secrets: Secrets | undefined;
   #line: Line | undefined;
-  /** When this is over, the line that was left last is closed: the same port opens only then. */
-  #left: Promise<void> = Promise.resolve();
   #board: EmulatedBoard | undefined;
   #decoders: { towards: Decoder; from: Decoder } | undefined;
   #hosts = new Set<Host>();
@@ -101,7 +99,7 @@ export class Session implements Cast {
     });
     board.open();
     const message = await first;
-    if (this.#closed || life !== this.#life || message.kind !== "opened") return void board.close(), false;
+    if (this.#closed || life !== this.#life || message.kind !== "opened") return board.close(), false;
     const secrets = message.secrets ?? fresh();
     this.#begin(keysOf(secrets), "emulator");
     this.#line = this.#board = board;
@@ -137,7 +135,6 @@ export class Session implements Cast {
   /** Connects to a real gate; its keys come from the operator's key file. */
   async connect(keys: () => Keys): Promise<void> {
     await init();
-    await this.#left;
     const read = keys();
     let life = -1;
     const line = await connect(
@@ -254,7 +251,7 @@ export class Session implements Cast {
   }
 
   #leave(): void {
-    if (this.#line) this.#left = this.#line.close();
+    this.#line?.close();
     this.#line = undefined;
   }
 
