@@ -43,7 +43,8 @@ const HELP: &str = "Coordinators:
                                           from a snapshot forgets leases: keep the cluster down for a TTL, or fence everything
   zookeeper://HOST:PORT[,HOST:PORT]       a node; the token is the transaction that made it. Needs a session of twice the TTL,
                                           the same limits at all members, and minSessionTimeout not below two ticks
-  postgres://USER@HOST:PORT/DB            a row of fencegate_lease, on the database's clock; the token is from a sequence
+  postgres://USER@HOST:PORT[,...]/DB      a row of fencegate_lease, on the database's clock; the token is from a sequence. More
+                                          hosts are its standbys; a fail-over to one that lagged forgets leases, as a restore does
   dynamodb://REGION/TABLE                 an item; the token counts in it. Who waits, waits a whole TTL from its first look
   redis://HOST:PORT/0                     for efficiency only: a fail-over gives the lock to two, and the token goes back
   redlock://HOST:PORT,HOST:PORT,HOST:PORT the same at a majority of them; at least 1 % of the TTL and 2 ms go off the window
