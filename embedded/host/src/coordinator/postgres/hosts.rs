@@ -32,7 +32,8 @@ fn split(url: &str) -> Vec<String> {
 }
 
 /// The first of `hosts` where `open` gets in. Each is tried as soon as one before it has failed, or has taken its share of the
-/// time; that one goes on meanwhile, for it may be far away and no worse. Where all fail, what was said last.
+/// time; that one goes on meanwhile, for it may be far away and no worse. Where all fail, what was said last; but where one
+/// has said what no other try would change, that.
 pub(super) async fn first<T, Open>(
     hosts: &[Config],
     ttl: Duration,
@@ -52,6 +53,7 @@ where
         tokio::select! {
             tried = opening.join_next() => match tried {
                 Some(Ok(Ok(opened))) => return Ok(opened),
+                Some(Ok(Err(CoordinatorError::NoAnswer(_)))) if matches!(last, CoordinatorError::Unfit(_)) => {}
                 Some(Ok(Err(error))) => last = error,
                 Some(Err(_)) => {} // none panics
                 None => return Err(last),
@@ -131,7 +133,11 @@ mod tests {
             let (does, after) = script.lock().unwrap().pop().unwrap();
             async move {
                 tokio::time::sleep(std::time::Duration::from_millis(after)).await;
-                if does == "fails" { Err(CoordinatorError::NoAnswer(after.to_string())) } else { Ok(does) }
+                match does {
+                    "fails" => Err(CoordinatorError::NoAnswer(after.to_string())),
+                    "is wrong" => Err(CoordinatorError::Unfit(after.to_string())),
+                    _ => Ok(does),
+                }
             }
         };
         (first(&hosts, Duration::from_secs(12), open).await, begun.elapsed().as_millis())
@@ -152,5 +158,20 @@ mod tests {
         let (all_fail, after) = tried(&[("fails", 900), ("fails", 30)]).await;
         assert!(matches!(all_fail, Err(CoordinatorError::NoAnswer(last)) if last == "900"));
         assert_eq!(after, 900);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_dead_host_does_not_hide_what_is_wrong_at_another() {
+        for script in [
+            [("is wrong", 10), ("fails", 20)],
+            [("fails", 20), ("is wrong", 10)],
+            [("is wrong", 900), ("fails", 10)],
+            [("is wrong", 30), ("is wrong", 10)],
+        ] {
+            let (all_fail, _) = tried(&script).await;
+            assert!(matches!(all_fail, Err(CoordinatorError::Unfit(_))), "{script:?}: {all_fail:?}");
+        }
+        let (one, _) = tried(&[("is wrong", 10), ("b", 30)]).await;
+        assert_eq!(one.unwrap(), "b", "and nothing is wrong where one lets us in");
     }
 }
