@@ -82,7 +82,13 @@ fn a_lock_is_not_called_what_another_keeps_beside_it() {
 /// Whatever is wrong with an address: what is said of it may be read by more people than may read the password.
 #[test]
 fn no_address_is_shown_with_its_password() {
-    for rest in ["://u:geheim@db/x", "://u:ge@heim@db/x", "://u:geheim@db:x/y", "://db/x?user=u&password=geheim"] {
+    for rest in [
+        "://u:geheim@db/x",
+        "://u:ge@heim@db/x",
+        "://u:geheim@db:x/y",
+        "://db/x?user=u&password=geheim",
+        "://h:1/?user=u&password=geheim",
+    ] {
         for scheme in ["postgress", "paper", "etcd", "zookeeper", "postgres", "redis", "redlock", "dynamodb", "gate"] {
             let url = format!("{scheme}{rest}");
             for words in [&["hold", "--ttl", "3s", "--drift", "1ppm"][..], &["doctor", "--look", "1ms"]] {
