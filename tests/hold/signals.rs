@@ -23,16 +23,17 @@ fn heard(file: &Path, many: usize) -> String {
     heard().lines().collect::<Vec<_>>().join(" ")
 }
 
-/// A command that writes down each signal, and ends on SIGTERM.
-fn listens(folder: &Path) -> String {
-    let traps =
-        ["HUP", "INT", "QUIT", "USR1", "USR2"].map(|name| format!("trap 'echo {name} >> {{}}' {name}; ")).concat();
-    let traps = traps.replace("{}", &folder.join("heard").display().to_string());
+/// A command that writes down each signal, and ends on one.
+fn listens(folder: &Path, last: &str) -> String {
+    let names = ["HUP", "INT", "QUIT", "TERM", "USR1", "USR2"].into_iter().filter(|name| *name != last);
+    let file = folder.join("heard");
+    let traps: Vec<_> = names.map(|name| format!("trap 'echo {name} >> {}' {name}; ", file.display())).collect();
     let up = folder.join("up");
     // What a terminal sends goes to `sleep` as well; a shell would wait for its end.
     format!(
-        "{traps}trap 'exit 5' TERM; echo $PPID > {0}.new; mv {0}.new {0}; while :; do sleep 0.05; done",
-        up.display()
+        "{1}trap 'exit 5' {last}; echo $PPID > {0}.new; mv {0}.new {0}; while :; do sleep 0.05; done",
+        up.display(),
+        traps.concat()
     )
 }
 
@@ -43,11 +44,11 @@ fn parent(pid: &str) -> String {
 #[test]
 fn what_is_typed_comes_once_and_what_is_sent_from_elsewhere_comes_too() {
     let (server, folder) = (Server::etcd(), tempfile::tempdir().unwrap());
-    let command = hold_for("60s", &etcd_url(&server), "a", &[], &listens(folder.path()));
+    let command = hold_for("60s", &etcd_url(&server), "a", &[], &listens(folder.path(), "TERM"));
     let mut held = Held::begin(at_a_keyboard(&command));
     let watcher = appears(&folder.path().join("up"));
     let (holder, file) = (parent(&watcher), folder.path().join("heard"));
-    // Twice of each, since the first that asks to stop takes another way than those after it.
+    // Twice of each, since the first that asks to stop gives up the lease too.
     held.types(b"\x03");
     assert_eq!(heard(&file, 1), "INT", "a typed one");
     held.types(b"\x03");
@@ -72,12 +73,33 @@ fn the_first_that_asks_to_stop_comes_to_the_command() {
         [(true, "INT"), (true, "QUIT"), (true, "HUP"), (false, "INT"), (false, "QUIT"), (false, "HUP")]
     {
         let folder = tempfile::tempdir().unwrap();
-        let command = hold_for("60s", &etcd_url(&server), "a", &[], &listens(folder.path()));
+        let command = hold_for("60s", &etcd_url(&server), "a", &[], &listens(folder.path(), "TERM"));
         let held = Held::begin(if terminal { at_a_keyboard(&command) } else { command });
         let holder = parent(&appears(&folder.path().join("up")));
         signal(name, &holder);
         assert_eq!(heard(&folder.path().join("heard"), 1), name, "with a terminal: {terminal}");
         signal("TERM", &holder);
         assert_eq!(held.end().status, 5);
+    }
+}
+
+/// The lease has asked by then, and somebody asks once more, and in another way.
+#[test]
+fn one_that_comes_after_the_lease_has_asked_comes_to_the_command() {
+    let server = Server::etcd();
+    for name in ["INT", "HUP", "TERM", "USR1"] {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, script) = (folder.path().join("heard"), listens(folder.path(), "QUIT"));
+        let held = Held::begin(hold_for("60s", &etcd_url(&server), "a", &["--longest", "1s"], &script));
+        let holder = parent(&appears(&folder.path().join("up")));
+        assert_eq!(heard(&file, 1), "TERM", "it had its turn");
+        signal(name, &holder);
+        assert_eq!(heard(&file, 2), format!("TERM {name}"));
+        signal("QUIT", &holder);
+        let held = held.end();
+        assert!(
+            held.status == 122 && held.err.contains("the lease was lost, and the command was stopped: "),
+            "{held:?}"
+        );
     }
 }

@@ -1,8 +1,6 @@
 //! Signals to this process: what asks it to stop, and what is only passed on.
 
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{self, UnboundedReceiver};
@@ -20,35 +18,34 @@ const OTHERS: [i32; 2] = [10, 12];
 pub(super) struct Signals {
     /// To be passed on, in order.
     pub(super) pass: UnboundedReceiver<i32>,
-    last: Arc<AtomicI32>,
+    stop: CancellationToken,
 }
 
 impl Signals {
-    /// Listens from now on. The first that asks to stop trips `stop`; the runner then has the command asked.
+    /// Listens from now on. One that asks to stop trips `stop`, which nothing else does, so that the lease is given up too.
     pub(super) fn listen(stop: &CancellationToken) -> io::Result<Self> {
         let (to, pass) = mpsc::unbounded_channel();
-        let last = Arc::new(AtomicI32::new(TERM));
         for number in STOPS.into_iter().chain(OTHERS) {
             let mut signals = signal(SignalKind::from_raw(number))?;
-            let (to, stop, last) = (to.clone(), stop.clone(), Arc::clone(&last));
+            let (to, stop) = (to.clone(), stop.clone());
             tokio::spawn(async move {
                 while signals.recv().await.is_some() {
-                    let asks = STOPS.contains(&number);
-                    if asks && !stop.is_cancelled() {
-                        last.store(number, Ordering::Relaxed);
-                        stop.cancel();
-                    } else if to.send(number).is_err() {
+                    // To be passed on before anybody can ask whether one has come.
+                    if to.send(number).is_err() {
                         return;
+                    }
+                    if STOPS.contains(&number) {
+                        stop.cancel();
                     }
                 }
             });
         }
-        Ok(Self { pass, last })
+        Ok(Self { pass, stop: stop.clone() })
     }
 
-    /// The one to ask the command with.
-    pub(super) fn asks(&self) -> i32 {
-        self.last.load(Ordering::Relaxed)
+    /// Whether one that asks to stop has come: the command hears of it, or has.
+    pub(super) fn ask(&self) -> bool {
+        self.stop.is_cancelled()
     }
 }
 
