@@ -164,7 +164,7 @@ fn in_zookeeper() {
     let delete = [&[0, 0, 0, 2, 0, 0, 0, u8::try_from(node.len() + 10).unwrap()], &node[..]].concat();
     Service {
         server: &server,
-        hold: &at("5s", |port| format!("zookeeper://127.0.0.1:{port}")),
+        hold: &at("20s", |port| format!("zookeeper://127.0.0.1:{port}")),
         is_held: &|| nodes() > free,
         takes: b"/fencegate/press-7/lease-",
         gives_back: &delete,
