@@ -163,6 +163,15 @@ fn what_forks_away_is_found_and_ends_with_the_command() {
     });
 }
 
+/// Its end is heard of, and its status is the command's, though it is in no group of the watcher's any more.
+#[test]
+fn a_command_in_a_session_of_its_own_ends_when_it_ends() {
+    with_groups_and_without(|_, run| {
+        let said = run("a", &[], "exec setsid sh -c 'exit 7'").end();
+        assert_eq!((said.status, said.out.as_str(), said.err.as_str()), (7, "", ""));
+    });
+}
+
 /// It cannot be told from what the command has left behind.
 #[test]
 fn what_a_shell_had_started_before_it_became_the_holder_ends_too() {
