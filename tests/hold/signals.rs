@@ -65,6 +65,24 @@ fn what_is_typed_comes_once_and_what_is_sent_from_elsewhere_comes_too() {
     held.end();
 }
 
+/// The terminal's foreground is the holder then, and the watcher, and not the command.
+#[test]
+fn what_is_typed_comes_to_a_command_in_a_session_of_its_own_too() {
+    let (server, folder) = (Server::etcd(), tempfile::tempdir().unwrap());
+    let worker = folder.path().join("worker");
+    fs::write(&worker, listens(folder.path(), "TERM")).unwrap();
+    let script = format!("exec setsid sh {}", worker.display());
+    let mut held = Held::begin(at_a_keyboard(&hold_for("60s", &etcd_url(&server), "a", &[], &script)));
+    let holder = parent(&appears(&folder.path().join("up")));
+    let file = folder.path().join("heard");
+    held.types(b"\x03");
+    assert_eq!(heard(&file, 1), "INT", "the first");
+    held.types(b"\x1c");
+    assert_eq!(heard(&file, 2), "INT QUIT", "another");
+    signal("TERM", &holder);
+    assert_eq!(held.end().status, 5);
+}
+
 /// Whether or not it has a terminal, and whichever comes first.
 #[test]
 fn the_first_that_asks_to_stop_comes_to_the_command() {

@@ -53,8 +53,8 @@ impl Signals {
 const REMEMBERED: Duration = Duration::from_secs(1);
 
 /// A signal that a terminal sends, when it is typed, to everything in its foreground: to the holder, which passes on what it
-/// gets, and to the command. The watcher, between the two, has it too, and so knows what has come to the command already.
-/// What was sent to the holder alone has not.
+/// gets, and to the command. The watcher, between the two, has it too, and so knows what has come to the command already,
+/// if that is still in its group. What was sent to the holder alone has not.
 pub(super) struct Typed {
     number: i32,
     signals: Signal,
@@ -76,7 +76,7 @@ impl Typed {
         }
     }
 
-    /// Whether the command has had this one from the terminal already.
+    /// Whether the terminal has sent this one already, to the command too where that is in the same group.
     pub(super) async fn has_brought(&mut self, number: i32) -> bool {
         if number != self.number || std::fs::File::open("/dev/tty").is_err() {
             return false;
