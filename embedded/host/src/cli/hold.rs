@@ -39,7 +39,8 @@ const NOT_ACQUIRED: u8 = 121;
 const LOST: u8 = 122;
 
 const HELP: &str = "Coordinators:
-  etcd://HOST:PORT[,HOST:PORT]            a lease and a key; the token is its create revision. TTLs are whole seconds. A restore
+  etcd://HOST:PORT[,HOST:PORT]            a lease and a key; the token is its create revision. TTLs are whole seconds. From
+                                          3.4.31 or 3.5.13 on; each the address of a member itself, of no balancer. A restore
                                           from a snapshot forgets leases: keep the cluster down for a TTL, or fence everything
   zookeeper://HOST:PORT[,HOST:PORT]       a node; the token is the transaction that made it. Needs a session of twice the TTL,
                                           the same limits at all members, and minSessionTimeout not below two ticks
@@ -60,7 +61,8 @@ NOTIFY_SOCKET and WATCHDOG_USEC, as systemd has them: the command sends WATCHDOG
 When cancellation trips the command gets SIGTERM (or the signal that this process got); --kill-before the window's end it is \
 killed with all its descendants, and so is what it leaves behind when it ends. Then the lease is released. Whatever is below \
 this process counts as the command's, so also what a shell had started before it said `exec fencegate hold`. What this user may \
-not kill, since it has become another's (su, sudo), is waited for, however long that takes: nothing is released before.
+not kill, since it has become another's (su, sudo), is waited for, however long that takes: nothing is released before, as long \
+as renewals succeed. Where the lease is lost it lapses all the same, and only the fence keeps out what lives on.
 
 What it cannot promise: that a machine which freezes as a whole does nothing late when it thaws. That is what the fence at the \
 resource is for (--gate, fencegate guard). Linux only.
