@@ -162,7 +162,13 @@ fn neither_who_waits_nor_who_renews_writes_anything() {
     let script = format!("echo up > {}; until [ -e {} ]; do sleep 0.05; done", up.display(), go.display());
     let a = Held::begin(hold(&url, "a", &["--status"], &script));
     appears(&up);
-    let before = entries();
+    // Its own entries come first: who leads, and which version all of them have.
+    let (mut before, begun) = (0, Instant::now());
+    while before != entries() {
+        assert!(begun.elapsed() < PATIENCE, "it goes on writing");
+        before = entries();
+        sleep(Duration::from_millis(500));
+    }
     let b = Held::begin(hold(&url, "b", &["--wait", "4s", "--status"], "echo no")).end();
     assert_eq!((b.status, b.out.as_str()), (121, ""), "{b:?}");
     assert!(b.err.matches("held by a#").count() > 1, "it asked again: {b:?}");

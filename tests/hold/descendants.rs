@@ -1,7 +1,9 @@
 //! Everything that a command leaves behind ends in time: with control groups, and where the table of processes has to do.
 
 use super::TTL;
-use super::worker::{Begin, Held, appears, at, etcd_url, hold, is_silent, last, marks, now, signal, without_groups};
+use super::worker::{
+    Begin, Held, PATIENCE, appears, at, etcd_url, hold, is_silent, last, marks, now, signal, without_groups,
+};
 use fencegate_tests::{Said, Server, is_root};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -9,7 +11,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Command;
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Once with what this machine has, and once without control groups.
 fn with_groups_and_without(test: fn(&Server, Begin)) {
@@ -111,6 +113,15 @@ fn a_watcher_that_hangs_is_no_reason_to_outlive_the_window() {
     });
 }
 
+/// How much is on the holder's line to its watcher, as the kernel counts it.
+fn on_the_line(held: &Held) -> u64 {
+    let said = Said::by(Command::new("ss").args(["-xnpH", "state", "established"]));
+    let (ours, socket) = (format!("pid={},", held.0.id()), "/watcher ");
+    let line = said.out.lines().find(|line| line.contains(&ours) && line.contains(socket));
+    let send = line.and_then(|line| line.split_whitespace().nth(2)?.parse().ok());
+    send.unwrap_or_else(|| panic!("no line from {} to its watcher: {said:?}", held.0.id()))
+}
+
 /// Nor if so much was to be told to it that nothing more goes into its ear.
 #[test]
 fn a_watcher_that_takes_nothing_more_is_no_reason_to_outlive_the_window() {
@@ -120,10 +131,17 @@ fn a_watcher_that_takes_nothing_more_is_no_reason_to_outlive_the_window() {
         let held = run("a", &[], &format!("trap '' TERM; {}", marks(&file)));
         appears(&file);
         signal("STOP", &watcher(&held));
-        // Each is passed on in a line of its own; some hundred fill a socket.
+        // Each is passed on in a line of its own; some hundred fill a socket, and there are more to come.
         let poke =
-            format!("for n in $(seq 600); do kill -s USR1 {0}; kill -s USR2 {0}; sleep 0.002; done", held.0.id());
-        assert!(Command::new("sh").args(["-c", &poke]).status().unwrap().success());
+            format!("for n in $(seq 100); do kill -s USR1 {0}; kill -s USR2 {0}; sleep 0.002; done", held.0.id());
+        let poke = || assert!(Command::new("sh").args(["-c", &poke]).status().unwrap().success());
+        let all: u64 = fs::read_to_string("/proc/sys/net/core/wmem_default").unwrap().trim().parse().unwrap();
+        let begun = Instant::now();
+        while on_the_line(&held) < all {
+            assert!(begun.elapsed() < PATIENCE, "{} of {all}", on_the_line(&held));
+            poke();
+        }
+        poke();
         server.signal("STOP");
         let frozen = now();
         let said = held.end();
@@ -142,6 +160,15 @@ fn what_forks_away_is_found_and_ends_with_the_command() {
         let said = run("a", &[], &format!("{}echo ended", fork_away(folder.path(), &file))).end();
         assert_eq!((said.status, said.out.as_str(), said.err.as_str()), (0, "ended\n", ""));
         is_silent(&file);
+    });
+}
+
+/// Its end is heard of, and its status is the command's, though it is in no group of the watcher's any more.
+#[test]
+fn a_command_in_a_session_of_its_own_ends_when_it_ends() {
+    with_groups_and_without(|_, run| {
+        let said = run("a", &[], "exec setsid sh -c 'exit 7'").end();
+        assert_eq!((said.status, said.out.as_str(), said.err.as_str()), (7, "", ""));
     });
 }
 

@@ -1,6 +1,7 @@
 //! A worker on the library, in a process of its own.
 
 use super::*;
+use std::os::unix::process::CommandExt;
 use std::process::Stdio;
 
 /// The example `press`, and what it says.
@@ -14,6 +15,7 @@ impl Press {
         let said = tempfile::NamedTempFile::new().unwrap();
         let mut command = example("fencegate-host", "press");
         command.args([&postgres_url(server), "press-7", holder]).stdin(Stdio::null()).stdout(said.reopen().unwrap());
+        command.process_group(0); // which ends with `Held`
         Self { process: Held::begin(command), said }
     }
 
@@ -43,11 +45,11 @@ fn a_worker_that_was_stopped_makes_no_stroke_after_its_window() {
     b.goes_on(0);
     let before = a.said();
     a.process.signal("CONT");
-    assert!(a.process.0.wait().unwrap().success());
+    assert_eq!(a.process.status(), 0);
     assert_eq!(a.said(), before + "no more of them: Some(Expired)\n");
     b.goes_on(b.said().lines().count() + 3);
     b.process.signal("TERM");
-    assert!(b.process.0.wait().unwrap().success());
+    assert_eq!(b.process.status(), 0);
     let said = b.said();
     let (last, strokes) =
         said.lines().collect::<Vec<_>>().split_last().map(|(last, all)| (*last, all.to_vec())).unwrap();

@@ -108,7 +108,7 @@ fn what_is_wrong_with_secrets_is_one_sentence() {
         ("zookeeper://x@127.0.0.1:1", ["--wait", "1s"], "ZooKeeper takes a user with a password, or neither"),
         ("dynamodb://eu-central-1/locks", ["--password-file", &no_certificate], "where AWS's own tools have them"),
         ("etcd://x@127.0.0.1:1", ["--wait", "1s"], "etcd: the user has no password"),
-        ("etcd://127.0.0.1:1/x", ["--wait", "1s"], "`x`: nothing comes after the servers of etcd://"),
+        ("etcd://127.0.0.1:1/x", ["--wait", "1s"], "coordinator: nothing comes after the servers of etcd://"),
     ] {
         let said = Held::begin(hold(coordinator, "a", &flags, "echo no")).end();
         assert_eq!((said.status, said.out.as_str(), said.err.lines().count()), (2, "", 1), "{coordinator}: {said:?}");

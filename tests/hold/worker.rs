@@ -119,15 +119,20 @@ impl Held {
         self.0.stdin.as_mut().unwrap().write_all(characters).unwrap();
     }
 
-    pub(super) fn end(mut self) -> Said {
+    /// Waits for its exit status.
+    pub(super) fn status(&mut self) -> i32 {
         let begun = Instant::now();
-        let status = loop {
+        loop {
             match self.0.try_wait().unwrap() {
-                Some(status) => break status.code().unwrap_or(-1),
+                Some(status) => return status.code().unwrap_or(-1),
                 None => assert!(begun.elapsed() < PATIENCE, "it does not end"),
             }
             sleep(Duration::from_millis(10));
-        };
+        }
+    }
+
+    pub(super) fn end(mut self) -> Said {
+        let status = self.status();
         let (mut out, mut err) = (String::new(), String::new());
         self.0.stdout.take().unwrap().read_to_string(&mut out).unwrap();
         self.0.stderr.take().unwrap().read_to_string(&mut err).unwrap();

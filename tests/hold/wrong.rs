@@ -1,8 +1,10 @@
 //! What is wrong is one clear sentence and the right status, and nothing is left held.
 
-use super::worker::{Held, etcd_url, hold, hold_of, key_of, odd, postgres_url};
+use super::worker::{Held, PATIENCE, etcd_url, hold, hold_of, key_of, odd, postgres_url};
 use fencegate_tests::{EmulatedGate, Said, Server, fencegate};
 use std::process::Command;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 #[test]
 fn what_is_wrong_is_one_sentence_and_nothing_is_held() {
@@ -80,7 +82,13 @@ fn a_lock_is_not_called_what_another_keeps_beside_it() {
 /// Whatever is wrong with an address: what is said of it may be read by more people than may read the password.
 #[test]
 fn no_address_is_shown_with_its_password() {
-    for rest in ["://u:geheim@db/x", "://u:ge@heim@db/x", "://u:geheim@db:x/y", "://db/x?user=u&password=geheim"] {
+    for rest in [
+        "://u:geheim@db/x",
+        "://u:ge@heim@db/x",
+        "://u:geheim@db:x/y",
+        "://db/x?user=u&password=geheim",
+        "://h:1/?user=u&password=geheim",
+    ] {
         for scheme in ["postgress", "paper", "etcd", "zookeeper", "postgres", "redis", "redlock", "dynamodb", "gate"] {
             let url = format!("{scheme}{rest}");
             for words in [&["hold", "--ttl", "3s", "--drift", "1ppm"][..], &["doctor", "--look", "1ms"]] {
@@ -132,18 +140,37 @@ fn a_server_that_is_frozen_is_one_that_does_not_answer() {
     assert_eq!((answer.status, answer.out.as_str()), (0, "yes\n"), "{answer:?}");
 }
 
-/// A server that is frozen hides none of those that are named behind it.
+/// Neither a server that may only be read, as a standby, nor one that is frozen, as a primary that is gone, hides the one
+/// that is named behind them. Each is a database of its own here, and the lock has never been at the first two.
 #[test]
-fn a_server_that_is_frozen_hides_no_other() {
-    let (frozen, alive) = (Server::postgres(), Server::postgres());
-    let url = format!("postgres://tester@127.0.0.1:{},127.0.0.1:{}/postgres", frozen.port, alive.port);
+fn a_server_that_is_frozen_or_only_read_hides_no_other() {
+    let (read, frozen, alive) = (Server::postgres(), Server::postgres(), Server::postgres());
+    for statement in ["ALTER SYSTEM SET default_transaction_read_only = on", "SELECT pg_reload_conf()"] {
+        let said = Said::by(&mut read.psql(&["-c", statement]));
+        assert_eq!(said.status, 0, "{said:?}");
+    }
+    let begun = Instant::now();
+    while Said::by(&mut read.psql(&["-c", "SHOW transaction_read_only"])).out != "on\n" {
+        assert!(begun.elapsed() < PATIENCE, "it can still be written");
+        sleep(Duration::from_millis(20));
+    }
+    let ports = [&read, &frozen, &alive].map(|server| format!("127.0.0.1:{}", server.port)).join(",");
     frozen.signal("STOP");
-    let said = Held::begin(hold(&url, "a", &[], "sleep 3; echo yes")).end();
+    let said = Held::begin(hold(&format!("postgres://tester@{ports}/postgres"), "a", &[], "sleep 3; echo yes")).end();
     frozen.signal("CONT");
     assert_eq!((said.status, said.out.as_str(), said.err.as_str()), (0, "yes\n", ""));
-    // A whole TTL of work, renewed at the one that answers.
-    let row = alive.psql(&["-c", "SELECT lock, holder FROM fencegate_lease"]).output().unwrap().stdout;
-    assert!(String::from_utf8(row).unwrap().starts_with("press-7|a#"));
+    // A whole TTL of work, renewed at the one that answers and can be written.
+    let row = Said::by(&mut alive.psql(&["-c", "SELECT lock, holder FROM fencegate_lease"]));
+    assert!(row.out.starts_with("press-7|a#"), "{row:?}");
+    for other in [&read, &frozen] {
+        let table = Said::by(&mut other.psql(&["-c", "SELECT to_regclass('fencegate_lease') IS NULL"]));
+        assert_eq!(table.out, "t\n", "nobody has worked there");
+    }
+    // Who says that any will do gets what is named first.
+    let any = format!("postgres://tester@{ports}/postgres?target_session_attrs=any");
+    let said = Held::begin(hold(&any, "a", &[], "echo no")).end();
+    assert_eq!((said.status, said.out.as_str()), (3, ""), "{said:?}");
+    assert!(said.err.contains("in a read-only transaction"), "{said:?}");
 }
 
 #[test]

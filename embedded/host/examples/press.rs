@@ -16,8 +16,9 @@ const STROKE: Duration = Duration::from_millis(200);
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let [url, lock, me] = std::env::args().skip(1).collect::<Vec<_>>().try_into().map_err(|_| "URL LOCK HOLDER")?;
-    // Each start is an instance of its own: another one may still be at work.
-    let me = HolderId::new(&format!("{me}#{}", std::process::id() % 100_000))?;
+    // Each start is an instance of its own: another one may still be at work, on another machine too, where a process of the
+    // same number is nothing rare.
+    let me = HolderId::new(&format!("{me}#{:08x}", getrandom::u32()?))?;
     let service = Postgres::new(&url, &Access::default(), &lock, me)?;
     let plan = Plan::for_ttl(Duration::from_secs(3)).drift(Drift::from_ppm(500)).round_trip(Duration::from_millis(100));
     let held = Runner::new(Arc::new(service), plan, me)?

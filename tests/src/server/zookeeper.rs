@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 const ZOOKEEPER: &str = "/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-simple.jar";
 
 impl Server {
-    /// One server of ZooKeeper, alone, with ticks of half a second and without waiting for its disk.
+    /// One server of ZooKeeper, alone, with ticks of half a second, sessions of a minute at the most, and without waiting for
+    /// its disk.
     ///
     /// # Panics
     /// Where it does not start.
@@ -46,7 +47,8 @@ impl Server {
         let data = folder.path().join("data");
         fs::create_dir(&data).unwrap();
         let mut config = format!(
-            "tickTime=500\ndataDir={}\nclientPort={port}\nclientPortAddress=127.0.0.1\nadmin.enableServer=false\n",
+            "tickTime=500\ndataDir={}\nclientPort={port}\nclientPortAddress=127.0.0.1\nadmin.enableServer=false\n\
+             maxSessionTimeout=60000\n",
             data.display()
         );
         if let Some((n, ensemble)) = ensemble {

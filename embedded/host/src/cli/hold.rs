@@ -39,11 +39,13 @@ const NOT_ACQUIRED: u8 = 121;
 const LOST: u8 = 122;
 
 const HELP: &str = "Coordinators:
-  etcd://HOST:PORT[,HOST:PORT]            a lease and a key; the token is its create revision. TTLs are whole seconds. A restore
+  etcd://HOST:PORT[,HOST:PORT]            a lease and a key; the token is its create revision. TTLs are whole seconds. From
+                                          3.4.31 or 3.5.13 on; each the address of a member itself, of no balancer. A restore
                                           from a snapshot forgets leases: keep the cluster down for a TTL, or fence everything
   zookeeper://HOST:PORT[,HOST:PORT]       a node; the token is the transaction that made it. Needs a session of twice the TTL,
                                           the same limits at all members, and minSessionTimeout not below two ticks
-  postgres://USER@HOST:PORT/DB            a row of fencegate_lease, on the database's clock; the token is from a sequence
+  postgres://USER@HOST:PORT[,...]/DB      a row of fencegate_lease, on the database's clock; the token is from a sequence. More
+                                          hosts are its standbys; a fail-over to one that lagged forgets leases, as a restore does
   dynamodb://REGION/TABLE                 an item; the token counts in it. Who waits, waits a whole TTL from its first look
   redis://HOST:PORT/0                     for efficiency only: a fail-over gives the lock to two, and the token goes back
   redlock://HOST:PORT,HOST:PORT,HOST:PORT the same at a majority of them; at least 1 % of the TTL and 2 ms go off the window
@@ -59,7 +61,8 @@ NOTIFY_SOCKET and WATCHDOG_USEC, as systemd has them: the command sends WATCHDOG
 When cancellation trips the command gets SIGTERM (or the signal that this process got); --kill-before the window's end it is \
 killed with all its descendants, and so is what it leaves behind when it ends. Then the lease is released. Whatever is below \
 this process counts as the command's, so also what a shell had started before it said `exec fencegate hold`. What this user may \
-not kill, since it has become another's (su, sudo), is waited for, however long that takes: nothing is released before.
+not kill, since it has become another's (su, sudo), is waited for, however long that takes: nothing is released before, as long \
+as renewals succeed. Where the lease is lost it lapses all the same, and only the fence keeps out what lives on.
 
 What it cannot promise: that a machine which freezes as a whole does nothing late when it thaws. That is what the fence at the \
 resource is for (--gate, fencegate guard). Linux only.

@@ -6,6 +6,13 @@
 //!
 //! The row's end is on the wall clock of the database's machine. That clock must be slewed, not stepped; by how much it may
 //! be stepped all the same belongs into `clock_offset` of the plan. Table and sequence are made where they are not there.
+//!
+//! Several servers in an address (`a,b:5433`) are **one database: its primary and its standbys**. The first that lets us in
+//! and can be written is asked (`target_session_attrs=read-write`, unless the address has another); which one may be written
+//! is for whoever promotes them to say, and two at once grant twice. **The standbys have to be synchronous:** a fail-over to
+//! one that lagged loses more than the sequence. A lease that had not come to it is not there, and its holder may be inside
+//! its window. So keep what was promoted away from its clients until the longest TTL has passed since the old primary
+//! answered last, or have every resource behind a gate or a guard, which the higher epoch then fences.
 
 mod hosts;
 
@@ -73,9 +80,10 @@ impl std::fmt::Debug for Postgres {
 }
 
 impl Postgres {
-    /// The lock `name` in the database at `url` (`postgres://user@host:port/database`), for `holder`; the connection is made
-    /// when it is needed. Over plain TCP, unless the address says `sslmode=require` or `access` has certificates: then the
-    /// server has to show one for its name, which is more than `require` asks for elsewhere.
+    /// The lock `name` in the database at `url` (`postgres://user@host:port/database`; several hosts are a primary and its
+    /// standbys), for `holder`; the connection is made when it is needed. Over plain TCP, unless the address says
+    /// `sslmode=require` or `access` has certificates: then the server has to show one for its name, which is more than
+    /// `require` asks for elsewhere.
     ///
     /// # Errors
     /// Where the address is none, or the certificates are none.

@@ -39,7 +39,8 @@ impl Trips {
 /// This doctor's own name: that of the key it has, where that is a single holder's.
 pub(super) fn id(key_file: Option<&Path>) -> Result<HolderId, Failure> {
     match hold::whose(key_file)? {
-        // A long name leaves no place for an instance.
+        // A long name leaves no place for an instance. It does without: nothing is renewed, released or undone by the name
+        // alone, so that another doctor of this name is only one more who has to wait.
         Some(holder) => Ok(hold::instance(&holder.to_string()).unwrap_or(holder)),
         None => hold::instance("doctor"),
     }

@@ -4,7 +4,7 @@
 //! stays below it in the tree that `/proc` shows, and is found there however often it has forked.
 
 use super::cgroup;
-use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, waitpid};
+use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, wait};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
@@ -86,9 +86,9 @@ pub(super) fn kill_all(group: Option<&Path>, mut reaped: impl FnMut(Pid, rustix:
     }
 }
 
-/// Takes in every child that has ended.
+/// Takes in every child that has ended, whatever group it has made for itself.
 pub(super) fn reap(mut reaped: impl FnMut(Pid, rustix::process::WaitStatus)) {
-    while let Ok(Some((pid, status))) = waitpid(None, WaitOptions::NOHANG) {
+    while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
         reaped(pid, status);
     }
 }

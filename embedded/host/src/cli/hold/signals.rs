@@ -1,8 +1,6 @@
 //! Signals to this process: what asks it to stop, and what is only passed on.
 
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{self, UnboundedReceiver};
@@ -20,35 +18,34 @@ const OTHERS: [i32; 2] = [10, 12];
 pub(super) struct Signals {
     /// To be passed on, in order.
     pub(super) pass: UnboundedReceiver<i32>,
-    last: Arc<AtomicI32>,
+    stop: CancellationToken,
 }
 
 impl Signals {
-    /// Listens from now on. The first that asks to stop trips `stop`; the runner then has the command asked.
+    /// Listens from now on. One that asks to stop trips `stop`, which nothing else does, so that the lease is given up too.
     pub(super) fn listen(stop: &CancellationToken) -> io::Result<Self> {
         let (to, pass) = mpsc::unbounded_channel();
-        let last = Arc::new(AtomicI32::new(TERM));
         for number in STOPS.into_iter().chain(OTHERS) {
             let mut signals = signal(SignalKind::from_raw(number))?;
-            let (to, stop, last) = (to.clone(), stop.clone(), Arc::clone(&last));
+            let (to, stop) = (to.clone(), stop.clone());
             tokio::spawn(async move {
                 while signals.recv().await.is_some() {
-                    let asks = STOPS.contains(&number);
-                    if asks && !stop.is_cancelled() {
-                        last.store(number, Ordering::Relaxed);
-                        stop.cancel();
-                    } else if to.send(number).is_err() {
+                    // To be passed on before anybody can ask whether one has come.
+                    if to.send(number).is_err() {
                         return;
+                    }
+                    if STOPS.contains(&number) {
+                        stop.cancel();
                     }
                 }
             });
         }
-        Ok(Self { pass, last })
+        Ok(Self { pass, stop: stop.clone() })
     }
 
-    /// The one to ask the command with.
-    pub(super) fn asks(&self) -> i32 {
-        self.last.load(Ordering::Relaxed)
+    /// Whether one that asks to stop has come: the command hears of it, or has.
+    pub(super) fn ask(&self) -> bool {
+        self.stop.is_cancelled()
     }
 }
 
@@ -56,8 +53,8 @@ impl Signals {
 const REMEMBERED: Duration = Duration::from_secs(1);
 
 /// A signal that a terminal sends, when it is typed, to everything in its foreground: to the holder, which passes on what it
-/// gets, and to the command. The watcher, between the two, has it too, and so knows what has come to the command already.
-/// What was sent to the holder alone has not.
+/// gets, and to the command. The watcher, between the two, has it too, and so knows what has come to the command already,
+/// if that is still in its group. What was sent to the holder alone has not.
 pub(super) struct Typed {
     number: i32,
     signals: Signal,
@@ -79,7 +76,7 @@ impl Typed {
         }
     }
 
-    /// Whether the command has had this one from the terminal already.
+    /// Whether the terminal has sent this one already, to the command too where that is in the same group.
     pub(super) async fn has_brought(&mut self, number: i32) -> bool {
         if number != self.number || std::fs::File::open("/dev/tty").is_err() {
             return false;

@@ -3,7 +3,7 @@
 use super::super::output::Failure;
 use super::cgroup::Group;
 use super::descendants;
-use super::signals::Signals;
+use super::signals::{Signals, TERM};
 use fencegate::{Deadline, Duration, Instant};
 use fencegate_host::clock;
 use fencegate_host::runner::{BootClock, Clock, Lease};
@@ -130,7 +130,9 @@ impl Supervisor {
                 Ok(()) = deadlines.changed() => end = *deadlines.borrow_and_update(),
                 () = lease.cancelled().cancelled(), if !asked && say.is_empty() => {
                     asked = true;
-                    say = format!("signal {}\n", self.signals.asks()).into_bytes();
+                    if !self.signals.ask() {
+                        say = format!("signal {TERM}\n").into_bytes();
+                    }
                 }
                 Some(signal) = self.signals.pass.recv(), if say.is_empty() => {
                     say = format!("signal {signal}\n").into_bytes();

@@ -7,7 +7,7 @@ use super::supervise::{is_time, kill_at};
 use super::{cgroup, descendants};
 use fencegate::{Deadline, Duration, Instant};
 use fencegate_host::runner::{BootClock, Clock};
-use rustix::process::{Pid, Signal, WaitStatus, getpid, kill_process};
+use rustix::process::{Pid, Signal, WaitStatus, getpgid, getpgrp, getpid, kill_process};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
@@ -55,6 +55,11 @@ impl Watched {
             let _ = kill_process(self.child, signal);
         }
     }
+
+    /// Whether what is typed comes to it as it comes to this process: not where it has begun a group or a session (`setsid`).
+    fn is_in_our_group(&self) -> bool {
+        getpgid(Some(self.child)).is_ok_and(|group| group == getpgrp())
+    }
 }
 
 impl Args {
@@ -90,7 +95,8 @@ impl Args {
                 line = lines.next_line(), if !alone => match line.ok().flatten().as_deref().map(told) {
                     Some(Some(Told::Deadline(end))) => kill = kill_at(end, reserve),
                     Some(Some(Told::Signal(number))) => {
-                        if !interrupt.has_brought(number).await && !quit.has_brought(number).await {
+                        let brought = interrupt.has_brought(number).await || quit.has_brought(number).await;
+                        if !(brought && watched.is_in_our_group()) {
                             watched.signal(number);
                         }
                     }

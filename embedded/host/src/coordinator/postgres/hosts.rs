@@ -1,16 +1,25 @@
-//! Several servers in one address: the first that lets us in is the one, and one that says nothing hides no other.
+//! Several servers in one address, a primary and its standbys: the first that lets us in and can be written is the one, and
+//! one that says nothing hides no other.
 
 use super::CoordinatorError;
 use fencegate::Duration;
 use tokio::task::JoinSet;
-use tokio_postgres::Config;
+use tokio_postgres::{Config, config::TargetSessionAttrs};
 
-/// The servers of an address, each with all the rest of it. (Those of `host=` are left to the client crate, which tries one
-/// after the other.)
+/// The servers of an address, each with all the rest of it. (Those of `host=` and `hostaddr=` are left to the client crate,
+/// which tries one after the other.)
 pub(super) fn hosts(url: &str) -> Result<Vec<Config>, tokio_postgres::Error> {
     let whole: Config = url.parse()?;
+    let (names, addresses) = (whole.get_hosts().len(), whole.get_hostaddrs().len());
     let each: Option<Vec<Config>> = split(url).iter().map(|url| url.parse().ok()).collect();
-    Ok(each.filter(|each| each.len() == whole.get_hosts().len()).unwrap_or_else(|| vec![whole]))
+    let mut hosts = each.filter(|each| each.len() == names && addresses == 0).unwrap_or_else(|| vec![whole]);
+    // Else a standby that is quicker than its primary would be the one, though it can grant nothing.
+    if names.max(addresses) > 1 && !url.contains("target_session_attrs") {
+        for host in &mut hosts {
+            host.target_session_attrs(TargetSessionAttrs::ReadWrite);
+        }
+    }
+    Ok(hosts)
 }
 
 /// `scheme://user@a,b:2/rest` as `scheme://user@a/rest` and `scheme://user@b:2/rest`.
@@ -23,7 +32,8 @@ fn split(url: &str) -> Vec<String> {
 }
 
 /// The first of `hosts` where `open` gets in. Each is tried as soon as one before it has failed, or has taken its share of the
-/// time; that one goes on meanwhile, for it may be far away and no worse. Where all fail, what was said last.
+/// time; that one goes on meanwhile, for it may be far away and no worse. Where all fail, what was said last; but where one
+/// has said what no other try would change, that.
 pub(super) async fn first<T, Open>(
     hosts: &[Config],
     ttl: Duration,
@@ -43,6 +53,7 @@ where
         tokio::select! {
             tried = opening.join_next() => match tried {
                 Some(Ok(Ok(opened))) => return Ok(opened),
+                Some(Ok(Err(CoordinatorError::NoAnswer(_)))) if matches!(last, CoordinatorError::Unfit(_)) => {}
                 Some(Ok(Err(error))) => last = error,
                 Some(Err(_)) => {} // none panics
                 None => return Err(last),
@@ -81,7 +92,26 @@ mod tests {
         assert_eq!(named("postgresql://press@a:5433,b/plant?sslmode=require"), two);
         assert_eq!(named("postgres://p:q%40,r@a,b:1"), ["p a [5432] ", "p b [1] "]);
         assert_eq!(named("host=a,b user=press dbname=plant"), ["2 hosts"]);
+        assert_eq!(named("postgres://press@a,b/plant?hostaddr=10.0.0.1,10.0.0.2"), ["2 hosts"]);
         assert!(hosts("postgres://a:x,b").is_err());
+    }
+
+    #[test]
+    fn of_several_servers_only_one_that_can_be_written_will_do() {
+        use TargetSessionAttrs::{Any, ReadOnly, ReadWrite};
+        for (url, attrs) in [
+            ("postgres://press@db/plant", Any),
+            ("postgres://press@a:5433,b/plant", ReadWrite),
+            ("host=a,b user=press", ReadWrite),
+            ("hostaddr=10.0.0.1,10.0.0.2 user=press", ReadWrite),
+            ("postgres://a,b/plant?target_session_attrs=any", Any),
+            ("postgres://a,b/plant?target_session_attrs=read-only", ReadOnly),
+            ("postgres://db/plant?target_session_attrs=read-write", ReadWrite),
+        ] {
+            let hosts = hosts(url).unwrap();
+            assert!(!hosts.is_empty(), "{url}");
+            assert!(hosts.iter().all(|host| host.get_target_session_attrs() == attrs), "{url}");
+        }
     }
 
     #[test]
@@ -103,7 +133,11 @@ mod tests {
             let (does, after) = script.lock().unwrap().pop().unwrap();
             async move {
                 tokio::time::sleep(std::time::Duration::from_millis(after)).await;
-                if does == "fails" { Err(CoordinatorError::NoAnswer(after.to_string())) } else { Ok(does) }
+                match does {
+                    "fails" => Err(CoordinatorError::NoAnswer(after.to_string())),
+                    "is wrong" => Err(CoordinatorError::Unfit(after.to_string())),
+                    _ => Ok(does),
+                }
             }
         };
         (first(&hosts, Duration::from_secs(12), open).await, begun.elapsed().as_millis())
@@ -124,5 +158,20 @@ mod tests {
         let (all_fail, after) = tried(&[("fails", 900), ("fails", 30)]).await;
         assert!(matches!(all_fail, Err(CoordinatorError::NoAnswer(last)) if last == "900"));
         assert_eq!(after, 900);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_dead_host_does_not_hide_what_is_wrong_at_another() {
+        for script in [
+            [("is wrong", 10), ("fails", 20)],
+            [("fails", 20), ("is wrong", 10)],
+            [("is wrong", 900), ("fails", 10)],
+            [("is wrong", 30), ("is wrong", 10)],
+        ] {
+            let (all_fail, _) = tried(&script).await;
+            assert!(matches!(all_fail, Err(CoordinatorError::Unfit(_))), "{script:?}: {all_fail:?}");
+        }
+        let (one, _) = tried(&[("is wrong", 10), ("b", 30)]).await;
+        assert_eq!(one.unwrap(), "b", "and nothing is wrong where one lets us in");
     }
 }

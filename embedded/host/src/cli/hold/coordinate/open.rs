@@ -78,13 +78,12 @@ impl<'a> Address<'a> {
         Access { password, ca: access.ca.clone() }
     }
 
-    /// For those that have nothing after the servers.
+    /// For those that have nothing after the servers. What is there all the same may be a password, and is not shown.
     fn ends(&self) -> Result<(), CoordinatorError> {
-        let (scheme, rest) = (self.scheme, self.rest);
-        if rest.is_empty() {
+        if self.rest.is_empty() {
             Ok(())
         } else {
-            Err(unfit(format!("`{rest}`: nothing comes after the servers of {scheme}://")))
+            Err(unfit(format!("nothing comes after the servers of {}://", self.scheme)))
         }
     }
 }
