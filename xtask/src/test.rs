@@ -23,6 +23,7 @@ const SOME_ON_A_BOARD: [(&str, &[&str]); 1] = [(
         "a_server_that_is_frozen",
         "after_a_restore_the_gate_refuses",
         "the_doctor_measures_",
+        "the_doctor_speaks_",
         "what_is_wrong_at_a_gate",
     ],
 )];
@@ -118,10 +119,12 @@ mod tests {
         tests.into_iter().map(with_modules).collect()
     }
 
-    /// Whether it starts a board, and leaves it to `FENCEGATE_BOARD` which. `of` and `on_usb` say which themselves.
+    /// Whether it starts a board, and leaves it to `FENCEGATE_BOARD` which. `of`, `on_usb` and `fast` say which themselves.
     fn takes_a_board(source: &str) -> bool {
         let calls = ["EmulatedGate::", "BlankBoard::"].into_iter().flat_map(|kind| source.split(kind).skip(1));
-        calls.map(|call| call.split('(').next().unwrap_or_default()).any(|name| !["of", "on_usb"].contains(&name))
+        calls
+            .map(|call| call.split('(').next().unwrap_or_default())
+            .any(|name| !["of", "on_usb", "fast"].contains(&name))
     }
 
     /// The functions of a source that are tests and take a board; `None` is one before the first test.

@@ -321,7 +321,14 @@ fn storage_that_fails_is_lost_until_the_operator_sets_an_epoch() {
     b.storing = Some(1);
     assert_eq!(b.ask(holder("a"), drive(0, 34, 2_000, &[1])), Some(Reason::Storage), "no waiting cures it");
     assert_eq!(b.ask(Role::Operator, Request::Epoch { channel: 0, epoch: Epoch(0), floor: 0 }), Some(Reason::Storage));
-    assert_eq!(b.ask(Role::Operator, Request::Epoch { channel: 0, epoch: Epoch(700_000), floor: 9 }), None);
+    let cure = Request::Epoch { channel: 0, epoch: Epoch(700_000), floor: 9 };
+    assert_eq!(
+        b.ask(Role::Operator, cure.clone()),
+        Some(Reason::Busy),
+        "what failed is mended first, once nothing is driven"
+    );
+    assert_eq!(b.ask(holder("a"), release(2, 1)), None);
+    assert_eq!(b.ask(Role::Operator, cure), None);
     assert_eq!(b.ask(holder("a"), raise(0, 35)), Some(Reason::Stale));
     assert_eq!(b.status(0).state, ChannelState::Safe);
 }
