@@ -113,7 +113,8 @@ pub struct Store<F> {
     boots: Boots,
     /// Whether the boot counter was lost, and with it the trust in everything that goes up.
     distrusted: bool,
-    /// Whether the copies could be mended at boot, and the counter be read: else no boot is counted, and so nothing is obeyed.
+    /// Whether the copies could be mended, and the counter be read: else no boot is counted, and so nothing is obeyed; and
+    /// nothing is stored but what is latched.
     storable: bool,
     /// How many records were mended at boot.
     mended: u8,
@@ -149,9 +150,8 @@ impl<F: NorFlash> Store<F> {
     /// [`Self::boot`] in place: what it says of a gate counts where it says that there is one.
     pub(crate) async fn read(&mut self, provisioning: &mut Provisioning, memory: &mut Memory) -> Life {
         (self.state, self.stage, self.begun, self.mended) = (State::Closed, None, false, 0);
-        self.storable = false;
         memory.storable = self.mend().await;
-        self.logs.torn = !memory.storable;
+        (self.storable, self.logs.torn) = (memory.storable, !memory.storable);
         memory.mended = self.mended;
         let verdict = self.logs.compare(Key::GATE).await;
         let census = match self.logs.said::<Whole>(verdict) {

@@ -175,8 +175,10 @@ impl<F: NorFlash> Store<F> {
             return Ok(());
         }
         self.begun = false;
-        self.logs.torn = !self.mend().await;
-        if self.logs.torn { Err(StoreError::Flash) } else { Ok(()) }
+        // What could not be mended once is not tried again before the next boot: it takes long, and nobody is heard meanwhile.
+        self.storable = self.storable && self.mend().await;
+        self.logs.torn = !self.storable;
+        if self.storable { Ok(()) } else { Err(StoreError::Flash) }
     }
 
     /// Erases a copy, provided that the other one has everything, and as late as this one; whether it did.
