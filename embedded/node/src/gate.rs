@@ -206,7 +206,7 @@ impl Gate {
     }
 
     /// Whether the next store may take as long as a boot: nothing is driven meanwhile.
-    pub const fn mends(&self) -> bool {
+    pub(crate) const fn mends(&self) -> bool {
         self.mends
     }
 

@@ -257,7 +257,7 @@ where
                 if gate.mends() {
                     self.pins.watchdog.feed(BOOT);
                 }
-                gate.noted(self.store.rest(boots).await);
+                gate.takes(&self.store.rest(boots).await);
                 boot.rest(boots);
             }
         }
@@ -268,7 +268,7 @@ where
         self.pins.watchdog.feed(BOOT);
         if let Some(boots) = gate.boots() {
             let counted = self.store.count(boots).await;
-            gate.noted(counted);
+            gate.takes(&counted);
             if counted.is_err() {
                 gate.not_counted(now());
             }

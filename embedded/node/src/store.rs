@@ -330,6 +330,7 @@ impl<F: NorFlash> Store<F> {
             self.state = State::Closed; // until it is known which provisioning is in force
         }
         self.logs.store(key).await?;
+        self.logs.torn = !self.storable; // what is latched on copies that could not be mended has not mended them
         let stored = read_back(entry, self.logs.a.value()).map(Stored::read_back).ok_or(StoreError::ReadBack)?;
         if let Some(census) = census {
             if before == State::Blank {

@@ -143,14 +143,9 @@ impl Gate {
         latched.is_some()
     }
 
-    /// Takes whether the store could store what is its own: how many boots there were.
-    pub(crate) fn noted(&mut self, stored: Result<(), StoreError>) {
-        self.takes(&stored);
-    }
-
-    /// A store that has failed half-way makes the next one mend first, and of a provisioning that is under way it then knows
-    /// nothing any more.
-    pub(super) fn takes<T>(&mut self, stored: &Result<T, StoreError>) {
+    /// Takes whether a store has failed half-way, the store's own of its boots among them: then the next one mends first, and of
+    /// a provisioning that is under way it knows nothing any more.
+    pub(crate) fn takes<T>(&mut self, stored: &Result<T, StoreError>) {
         self.mends = matches!(stored, Err(StoreError::Flash | StoreError::ReadBack));
         if self.mends {
             (self.staged.outputs, self.staged.channels) = (0, 0);

@@ -1,7 +1,8 @@
 //! What a store is for, and what it refuses.
 
+use super::cuts::set_power;
 use super::model::seen;
-use super::nor::Nor;
+use super::nor::{BYTE, Nor};
 use super::*;
 use crate::words::{Words, WordsError};
 use embedded_storage_async::nor_flash::{NorFlashError, NorFlashErrorKind};
@@ -611,4 +612,30 @@ fn a_store_is_small() {
     let put = size_of_val(&store.put(&entry));
     println!("the store {own} bytes, boot {boot}, count {count}, put {put}");
     assert!(own <= 600, "{own}");
+}
+
+/// A store fails, and so does the mending before the next one: from then on only what is latched is stored, until a boot has
+/// looked again, and that it was is no mending.
+#[test]
+fn where_mending_has_failed_nothing_but_a_latch_is_stored() {
+    let mut seen = [0; 2];
+    for power in (0..400).step_by(4) {
+        let mut store = open::<Flash>(gate::<Flash>());
+        let _ = block_on(store.boot());
+        set_power(&mut store, power * BYTE);
+        if put(&mut store, 0, mark(10)).is_ok() {
+            break;
+        }
+        set_power(&mut store, 0);
+        assert!(put(&mut store, 1, mark(10)).is_err());
+        set_power(&mut store, usize::MAX / 2);
+        let latched = Entry::Latched(latched(1));
+        assert_eq!(block_on(store.put(&latched)), Ok(Stored::read_back(latched)));
+        let said = put(&mut store, 1, mark(11));
+        assert_eq!(said, if store.storable { Ok(()) } else { Err(StoreError::Flash) }, "after {power}");
+        seen[usize::from(store.storable)] += 1;
+        let (memory, _) = memory::<Flash>(chip(store));
+        assert!(all_trusted(&memory) && memory.latched.is_any(), "and the next boot has all of it");
+    }
+    assert!(seen.iter().all(|seen| *seen > 3), "{seen:?}");
 }
