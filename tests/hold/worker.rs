@@ -51,7 +51,9 @@ pub(super) fn on_a_terminal(command: &Command) -> Command {
     let quoted = |word: &OsStr| format!("'{}'", word.to_str().unwrap().replace('\'', r"'\''"));
     let words = std::iter::once(command.get_program()).chain(command.get_args()).map(quoted);
     let mut terminal = Command::new("script");
-    terminal.args(["--quiet", "--return", "--command", &words.collect::<Vec<_>>().join(" "), "/dev/null"]);
+    // A shell that stays between the two would die of what is typed.
+    let line = format!("exec {}", words.collect::<Vec<_>>().join(" "));
+    terminal.args(["--quiet", "--return", "--command", &line, "/dev/null"]);
     as_a_job(terminal)
 }
 
