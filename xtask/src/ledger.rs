@@ -22,8 +22,7 @@ impl Ledger {
     pub fn check<T>(&mut self, name: &str, check: impl FnOnce() -> Result<T>) -> Option<T> {
         let since = Instant::now();
         let result = check();
-        let passed = u64::from(result.is_ok());
-        self.enter(name, since, Tally { passed, failed: 1 - passed });
+        self.enter(name, since, Tally::of_one(result.is_ok()));
         result.map_err(|error| step::report(&error)).ok()
     }
 
@@ -48,7 +47,7 @@ impl Ledger {
             tally.failed = tally.failed.max(1);
             step::report(&error);
         }
-        self.enter(&name, since, tally);
+        self.enter(&name, since, tally.clone());
         tally
     }
 
@@ -60,6 +59,13 @@ impl Ledger {
     pub fn close(self) -> Result<()> {
         let width = self.rows.iter().map(|row| row.name.chars().count()).max().unwrap_or_default();
         let (mut took, mut passed, mut failed) = (Duration::ZERO, 0, 0);
+        // Once more, since what was printed when it failed may be thousands of lines above.
+        for Row { name, tally, .. } in self.rows.iter().filter(|row| !row.tally.reasons.is_empty()) {
+            anstream::println!("\n{name}:");
+            for line in &tally.reasons {
+                anstream::println!("  {line}");
+            }
+        }
         anstream::println!();
         for Row { name, took: this, tally } in &self.rows {
             let how = if tally.failed > 0 {
@@ -107,6 +113,6 @@ mod tests {
     fn tests_that_did_not_compile_are_a_failure() {
         let mut ledger = Ledger::default();
         assert_eq!(ledger.tests(shell("exit 101")), None);
-        assert_eq!(ledger.rows[0].tally, Tally { passed: 0, failed: 1 });
+        assert_eq!((ledger.rows[0].tally.passed, ledger.rows[0].tally.failed), (0, 1));
     }
 }

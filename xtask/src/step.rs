@@ -17,6 +17,9 @@ use std::{error, fmt, thread};
 /// How many of the last lines of output a failed step shows.
 const TAIL: usize = 100;
 
+/// With what libtest and `node --test` begin to tell of failures.
+const FAILURES: [&str; 2] = ["failures:", "✖ failing tests:"];
+
 const GOOD: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Red.on_default().bold();
 const DIM: Style = Style::new().dimmed();
@@ -48,12 +51,15 @@ pub struct Failed {
 }
 
 /// Tests counted in the output of a test runner.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Tests that passed.
     pub passed: u64,
     /// Tests that failed.
     pub failed: u64,
+    /// What the runner told of those, line by line.
+    pub reasons: Vec<String>,
+    telling: bool,
 }
 
 /// Which of a program's two outputs a line came from.
@@ -183,10 +189,20 @@ impl fmt::Display for Failed {
 impl error::Error for Failed {}
 
 impl Tally {
-    /// Adds what `line` reports, if it is a summary of libtest or of `node --test`.
+    /// A check that is one test.
+    pub fn of_one(passed: bool) -> Self {
+        Self { passed: passed.into(), failed: (!passed).into(), ..Self::default() }
+    }
+
+    /// Adds what `line` reports, if it is a summary of libtest or of `node --test`, and what they tell of failures.
     fn count(&mut self, line: &str) {
-        let line = anstream::adapter::strip_str(line).to_string();
-        let line = line.trim();
+        let whole = anstream::adapter::strip_str(line).to_string();
+        let line = whole.trim();
+        // libtest's goes on to its summary, node's to the end.
+        self.telling = !line.starts_with("test result: ") && (self.telling || FAILURES.contains(&line));
+        if self.telling && !line.is_empty() && !FAILURES.contains(&line) {
+            self.reasons.push(whole.trim_end().to_owned());
+        }
         if let Some(counts) = line.strip_prefix("test result: ") {
             // "ok. 27 passed; 0 failed; 0 ignored; …"
             for part in counts.split(['.', ';']) {
@@ -383,7 +399,34 @@ mod tests {
         ] {
             tally.count(line);
         }
-        assert_eq!(tally, Tally { passed: 37, failed: 3 });
+        assert_eq!((tally.passed, tally.failed), (37, 3));
+    }
+
+    #[test]
+    fn what_both_test_runners_tell_of_failures_is_kept() {
+        let told = |lines: &[&str]| {
+            let mut tally = Tally::default();
+            for line in lines {
+                tally.count(line);
+            }
+            tally.reasons
+        };
+        let libtest = [
+            "test one ... FAILED",
+            "failures:",
+            "",
+            "---- one stdout ----",
+            "  left: 1",
+            "failures:",
+            "    one",
+            "test result: FAILED. 0 passed; 1 failed; 0 ignored",
+            "test two ... ok",
+        ];
+        assert_eq!(told(&libtest), ["---- one stdout ----", "  left: 1", "    one"]);
+        assert_eq!(
+            told(&["✖ one (3ms)", "ℹ fail 1", "✖ failing tests:", "", "✖ one (3ms)", "  1 !== 2"]),
+            ["✖ one (3ms)", "  1 !== 2"]
+        );
     }
 
     #[test]
