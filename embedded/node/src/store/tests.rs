@@ -10,8 +10,10 @@
 mod basics;
 mod cuts;
 mod golden;
+mod lost;
 mod model;
 mod nor;
+mod provisioned;
 mod rot;
 mod second_reader;
 mod wear;
