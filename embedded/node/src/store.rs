@@ -300,6 +300,7 @@ impl<F: NorFlash> Store<F> {
     /// [`StoreError`]; then a copy may have the earlier value or the new one, and the next boot may find either.
     pub async fn put(&mut self, entry: &Entry) -> Result<Stored, StoreError> {
         // A stop must outlast even a flash that cannot be mended, if anything can be made of it.
+        let failed_before = self.logs.torn;
         let mended = self.mend_torn().await;
         if !matches!(entry, Entry::Latched(_)) {
             mended?;
@@ -325,6 +326,10 @@ impl<F: NorFlash> Store<F> {
             self.vacate(key).await?;
         }
         self.logs.a.fill(|bytes| write(entry, census, bytes))?;
+        if failed_before && key == Key::LATCHED {
+            // It holds where one copy has it, and the first may be the one that takes nothing.
+            let _ = self.logs.append(Copy::A, Copy::B, key).await;
+        }
         let before = self.state;
         if census.is_some() {
             self.state = State::Closed; // until it is known which provisioning is in force

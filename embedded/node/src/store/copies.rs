@@ -80,7 +80,7 @@ impl<F: NorFlash> Logs<F> {
             let mut tries = 0;
             loop {
                 // The other slot has what was written.
-                self.fetch(copy, key).await;
+                self.read_back(copy, key).await;
                 let damaged = self.a.is_damaged() || self.b.is_damaged();
                 if self.a.value() == self.b.value() && !damaged {
                     break;
@@ -140,9 +140,9 @@ impl<F: NorFlash> Store<F> {
     pub(super) async fn mend(&mut self) -> bool {
         // A bit for each key under which this copy was ahead of the other.
         let mut later = [0_u128; 2];
+        self.logs.forget();
         for copy in Copy::BOTH {
-            let Ok(unsettled) = self.logs.is_unsettled(copy).await else { return false };
-            if unsettled {
+            if self.logs.is_unsettled(copy).await {
                 // Where it cannot be written anew, what is there is made the best of.
                 let _ = self.mend_from(&[copy], Some(&mut later)).await;
                 let _ = self.clear(copy, &mut later).await;
@@ -154,7 +154,9 @@ impl<F: NorFlash> Store<F> {
                 Ok(mended) => {
                     self.mended = self.mended.saturating_add(mended);
                     if mended == 0 {
-                        return self.mend_both(later).await.is_ok();
+                        let mended = self.mend_both(later).await.is_ok();
+                        self.logs.learn().await;
+                        return mended;
                     }
                 }
                 Err(copy) => {
@@ -201,6 +203,10 @@ impl<F: NorFlash> Store<F> {
     async fn salvage(&mut self, copy: Copy, later: &mut [u128; 2]) -> Result<u8, StoreError> {
         self.logs.fetch(copy.other(), Key::GATE).await;
         let whole = decode::<Whole>(self.logs.slot(copy.other()).value()).ok_or(StoreError::Flash)?;
+        // Where nothing of the other one is damaged it has all that was ever acknowledged, and that exactly.
+        if self.logs.is_spotless(copy.other()).await {
+            return Ok(0);
+        }
         let census = whole.census();
         let mut salvaged = 0_u8;
         for key in
@@ -230,7 +236,7 @@ impl<F: NorFlash> Store<F> {
     /// could be hidden behind it tomorrow. Until the page is full it is written to with what the copy has anyway.
     async fn leave_torn_page(&mut self, copy: Copy) -> Result<(), StoreError> {
         for _ in 0..F::ERASE_SIZE / 64 {
-            if !self.logs.is_torn(copy).await? {
+            if !self.logs.is_torn(copy).await {
                 return Ok(());
             }
             let from = match self.logs.compare(Key::GATE).await {
@@ -286,6 +292,7 @@ impl<F: NorFlash> Store<F> {
                     self.logs.fetch(mended, key).await;
                     self.logs.append(mended, mended, key).await?;
                     self.logs.append(mended, copy, key).await?;
+                    self.logs.forget();
                     match self.logs.compare(key).await {
                         Verdict::Same => break,
                         _ if tries == TRIES => return Err(StoreError::ReadBack),
@@ -297,7 +304,7 @@ impl<F: NorFlash> Store<F> {
         Ok(())
     }
 
-    /// Whether `copy` alone has all that makes a gate, but for a boot counter.
+    /// Whether `copy` alone has all that makes a gate, but for what neither has.
     async fn is_whole(&mut self, copy: Copy) -> bool {
         let mut census: Option<Census> = None;
         for key in Key::all() {
@@ -306,21 +313,19 @@ impl<F: NorFlash> Store<F> {
             }
             self.logs.fetch(copy, key).await;
             let slot = self.logs.slot(copy);
-            // Where nothing was ever latched there is no record of it.
-            if key == Key::LATCHED && slot.is_missing() {
-                continue;
-            }
-            let value = slot.value();
-            // Where the boot counter is lost from both copies there is none to wait for: a copy that cannot be cleared for its
-            // sake would stay torn for good.
-            if key == Key::BOOTS && value.is_empty() {
-                continue;
-            }
-            if value.is_empty() {
-                return false;
-            }
             if key == Key::GATE {
-                census = decode::<Whole>(value).map(|whole| whole.census());
+                census = decode::<Whole>(slot.value()).map(|whole| whole.census());
+            }
+            // Where nothing was ever latched there is no record of it.
+            if !slot.value().is_empty() || key == Key::LATCHED && slot.is_missing() {
+                continue;
+            }
+            // A boot counter or a mark that is lost from both copies is none to wait for: a copy that cannot be cleared for its
+            // sake would stay torn for good. (What else the other one has of these was salvaged.)
+            let is_piece = key == Key::GATE || key.is_piece();
+            self.logs.fetch(copy.other(), key).await;
+            if is_piece || !self.logs.slot(copy.other()).value().is_empty() {
+                return false;
             }
         }
         census.is_some()

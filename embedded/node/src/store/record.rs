@@ -58,6 +58,9 @@ pub(super) const fn first(word: usize) -> usize {
     word + 4 * record(1, word)
 }
 
+/// How many keys there are.
+pub(super) const KEYS: usize = 4 + MAX_CHANNELS + 2 * (MAX_GATE_OUTPUTS + MAX_CHANNELS);
+
 /// Under which key a record is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Key(u8);

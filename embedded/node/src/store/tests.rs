@@ -134,7 +134,7 @@ impl Progress {
 
 /// A store on a chip that has power.
 fn open<F: Part>(chip: Chip) -> Store<F> {
-    Store::new(F::from(Chip { power: usize::MAX, ..chip }))
+    Store::new(F::from(Chip { power: usize::MAX, dead: chip.dead.map(|_| false), ..chip }))
 }
 
 fn chip<F: Part>(store: Store<F>) -> Chip {

@@ -1,7 +1,7 @@
 //! Power cuts: everything that a gate does, cut at every byte of every write and of every erase.
 
 use super::model::{Model, Operation, is_one, provision_in_order, run, seen};
-use super::nor::{BYTE, Nor};
+use super::nor::{BYTE, Checked, Nor};
 use super::*;
 use crate::words::Words;
 
@@ -173,7 +173,7 @@ pub(super) fn set_power<F: Part>(store: &mut Store<F>, power: usize) {
     // A flash is moved out and in again: a mock has nothing else to reach it by.
     let placeholder = F::from(Chip::with_pages::<F>(0));
     let chip: Chip = std::mem::replace(&mut store.logs.flash, placeholder).into();
-    store.logs.flash = F::from(Chip { power, ..chip });
+    store.logs.flash = F::from(Chip { power, dead: chip.dead.map(|_| false), ..chip });
 }
 
 /// One step of a life: where the chip and the gate stood, what was done, and after how much power it can be cut: before
@@ -274,6 +274,12 @@ fn words_of_16_lose_nothing() {
 #[test]
 fn words_of_32_lose_nothing() {
     a_life_of_cuts::<Nor<32>>();
+}
+
+/// They cannot be read where they are torn, as on parts with a check of their own beside each word.
+#[test]
+fn words_of_8_with_a_check_lose_nothing() {
+    a_life_of_cuts::<Checked<8>>();
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use super::cuts::set_power;
 use super::nor::{BYTE, Nor};
 use super::*;
+use crate::store::record::VALUE;
 
 type Flash = Nor<4>;
 
@@ -275,4 +276,37 @@ fn where_mending_has_failed_nothing_but_a_latch_is_stored() {
         assert!(all_trusted(&memory) && memory.latched.is_any(), "and the next boot has all of it");
     }
     assert!(seen.iter().all(|seen| *seen > 3), "{seen:?}");
+}
+
+/// A record is begun with its head. Where the power fails behind it what follows is erased, which is one of the values that
+/// check themselves: 4 bytes of ones have a check value of ones.
+#[test]
+fn a_record_of_which_there_is_the_head_alone_is_torn_however_long_it_was_to_be() {
+    for len in 1_usize..=1 + VALUE {
+        let mut store = open::<Flash>(gate_of(8));
+        let _ = block_on(store.boot());
+        let page = usize::try_from(store.logs.range(Copy::A).start).unwrap();
+        let mut torn = chip(store);
+        let end = page + torn.bytes[page..page + 4096 - 4].iter().rposition(|byte| *byte != 0xff).unwrap();
+        let at = (end + 1).next_multiple_of(4);
+        let [low, high, ..] = len.to_le_bytes();
+        torn.bytes[at..at + 8].copy_from_slice(&[0xa4, 0x2f, 0xda, 0xe8, low, high, 0x08, 0xef]);
+        assert!(block_on(open::<Flash>(torn).logs.is_torn(Copy::A)), "{len}");
+    }
+}
+
+/// One half of the flash takes nothing any more. A stop is stored in the other one nevertheless, and is there after a boot,
+/// once all can be written to again.
+#[test]
+fn a_stop_is_stored_where_one_copy_takes_nothing() {
+    let half = gate_of(8).bytes.len() / 2;
+    for worn in [0..half, half..2 * half] {
+        let mut store = open::<Flash>(Chip { worn: worn.clone(), ..gate_of(8) });
+        let _ = block_on(store.boot());
+        let stop = Entry::Latched(Latched { serial: 1, inhibited: 3, astray: 0 });
+        // Once more after a while, as the gate does; there is no mending by then.
+        assert_eq!([(), ()].map(|()| block_on(store.put(&stop)).is_ok()), [false, false]);
+        let (memory, _) = memory::<Flash>(Chip { worn: 0..0, ..chip(store) });
+        assert_eq!(memory.latched.inhibited, 3, "{worn:?}");
+    }
 }

@@ -2,6 +2,7 @@
 
 use crate::words::Words;
 use core::cmp::Ordering;
+use core::ops::Range;
 use embedded_storage_async::nor_flash::{ErrorType, NorFlash, NorFlashError, NorFlashErrorKind, ReadNorFlash};
 
 /// `SplitMix64` (Steele, Lea and Flood, 2014).
@@ -52,6 +53,11 @@ pub(super) struct Chip {
     pub(super) places: Option<Vec<usize>>,
     /// Weak bits read anew at each read, and not at each boot alone.
     pub(super) fickle: bool,
+    /// Where it takes nothing any more.
+    pub(super) worn: Range<usize>,
+    /// Whether the power has failed: nothing more happens then. With `None` the processor goes on for as long as it wants to
+    /// write, on a supply that is too low for the flash: each further write and erase is torn at its beginning.
+    pub(super) dead: Option<bool>,
 }
 
 impl Chip {
@@ -73,6 +79,8 @@ impl Chip {
             erasing: vec![],
             places: None,
             fickle: false,
+            worn: 0..0,
+            dead: None,
         }
     }
 
@@ -81,7 +89,16 @@ impl Chip {
         let power = self.power;
         self.places.iter_mut().for_each(|places| places.extend((0..bytes).map(|done| power - done * each)));
         self.power = power.saturating_sub(bytes * each);
-        if power < bytes * each { Err(power / each) } else { Ok(()) }
+        if power >= bytes * each {
+            return Ok(());
+        }
+        self.dead = self.dead.map(|_| true);
+        Err(power / each)
+    }
+
+    /// Whether anything that is written there has any effect.
+    fn takes(&self, at: usize) -> bool {
+        !self.worn.contains(&at) && self.dead != Some(true)
     }
 
     fn cut(&self, at: usize) -> Random {
@@ -109,7 +126,7 @@ impl Chip {
 
     /// The power fails while a page is erased, after as long as `done` of its bytes take: its bits rise together, or one after
     /// the other, or all have risen but a few, which may read as risen too.
-    fn tear_page(&mut self, page: std::ops::Range<usize>, done: usize) {
+    fn tear_page(&mut self, page: Range<usize>, done: usize) {
         let mut random = self.cut(page.start + done);
         self.any_weak = true;
         let (together, few) = (random.below(2) == 0, random.below(4) == 0);
@@ -142,6 +159,12 @@ impl NorFlashError for Dead {
 
 /// A chip with words of `WORD` bytes, which reads `READ` at a time, and pages of 4 KiB.
 pub(super) struct Nor<const WORD: usize, const READ: usize = 1>(Chip);
+
+impl<const WORD: usize, const READ: usize> Nor<WORD, READ> {
+    pub(super) fn chip(&self) -> &Chip {
+        &self.0
+    }
+}
 
 impl<const WORD: usize, const READ: usize> ErrorType for Nor<WORD, READ> {
     type Error = Dead;
@@ -182,7 +205,7 @@ impl<const WORD: usize, const READ: usize> NorFlash for Nor<WORD, READ> {
         let chip = &mut self.0;
         let (from, to) = (from as usize, to as usize);
         assert!(from.is_multiple_of(4096) && to == from + 4096, "a page");
-        let _ = chip.bytes.get(to - 1).ok_or(Dead)?;
+        let _ = chip.bytes.get(to - 1).filter(|_| chip.takes(from)).ok_or(Dead)?;
         chip.erasing.push(chip.power);
         if let Err(done) = chip.spend(4096, 1) {
             chip.tear_page(from..to, done);
@@ -198,7 +221,7 @@ impl<const WORD: usize, const READ: usize> NorFlash for Nor<WORD, READ> {
         let chip = &mut self.0;
         let start = offset as usize;
         assert!(start.is_multiple_of(WORD) && bytes.len().is_multiple_of(WORD), "whole words");
-        let _ = chip.bytes.get(start..start + bytes.len()).ok_or(Dead)?;
+        let _ = chip.bytes.get(start..start + bytes.len()).filter(|_| chip.takes(start)).ok_or(Dead)?;
         for (at, word) in (start..).step_by(WORD).zip(bytes.chunks(WORD)) {
             if let Err(done) = chip.spend(WORD, BYTE) {
                 chip.tear(at, word, done);
@@ -240,6 +263,61 @@ impl<const WORD: usize, const READ: usize> From<Nor<WORD, READ>> for Chip {
 
 impl<const WORD: usize, const READ: usize> Part for Nor<WORD, READ> {
     const PAGES: usize = if WORD > 8 || READ > 8 { 6 } else { 4 };
+}
+
+/// A chip with words of `WORD` bytes and a check beside each: one that is torn cannot be read.
+pub(super) struct Checked<const WORD: usize>(Nor<WORD>);
+
+impl<const WORD: usize> ErrorType for Checked<WORD> {
+    type Error = Dead;
+}
+
+impl<const WORD: usize> ReadNorFlash for Checked<WORD> {
+    const READ_SIZE: usize = 1;
+
+    async fn read(&mut self, offset: u32, bytes: &mut [u8]) -> Result<(), Dead> {
+        let start = offset as usize;
+        let words = start / WORD * WORD..(start + bytes.len()).next_multiple_of(WORD);
+        let torn = self.0.0.weak.get(words).ok_or(Dead)?.iter().any(|weak| *weak != 0);
+        if torn { Err(Dead) } else { self.0.read(offset, bytes).await }
+    }
+
+    fn capacity(&self) -> usize {
+        self.0.capacity()
+    }
+}
+
+impl<const WORD: usize> NorFlash for Checked<WORD> {
+    const WRITE_SIZE: usize = WORD;
+    const ERASE_SIZE: usize = 4096;
+
+    async fn erase(&mut self, from: u32, to: u32) -> Result<(), Dead> {
+        self.0.erase(from, to).await
+    }
+
+    async fn write(&mut self, offset: u32, bytes: &[u8]) -> Result<(), Dead> {
+        self.0.write(offset, bytes).await
+    }
+}
+
+impl<const WORD: usize> From<Chip> for Checked<WORD> {
+    fn from(chip: Chip) -> Self {
+        Self(Nor(Chip { dead: chip.dead.or(Some(false)), ..chip }))
+    }
+}
+
+impl<const WORD: usize> From<Checked<WORD>> for Chip {
+    fn from(checked: Checked<WORD>) -> Self {
+        checked.0.0
+    }
+}
+
+impl<const WORD: usize> Part for Checked<WORD> {
+    const PAGES: usize = 4;
+
+    fn name() -> String {
+        format!("words of {WORD} with a check")
+    }
 }
 
 impl From<Chip> for Words<Nor<1>> {

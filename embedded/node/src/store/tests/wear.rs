@@ -64,27 +64,55 @@ fn a_part_lasts_for_millions_of_raises() {
     }
 }
 
-/// How much is read at boot and for a raise; it bounds their time on flash that is slow to read.
+/// A gate of so many channels and outputs, on so many pages for each copy; where it was provisioned twice, what is left of
+/// the first is carried along too.
+fn aged(channels: usize, outputs: usize, pages: usize, twice: bool) -> Option<Store<Nor<4>>> {
+    let mut gate = provisioning(0);
+    let each = u8::try_from(outputs / channels).unwrap();
+    let channel = ChannelConfig { outputs: each, reaction: Duration::from_millis(20), ..ChannelConfig::new() };
+    gate.channels = std::iter::repeat_n(channel, channels).collect();
+    gate.outputs = std::iter::repeat_n(OutputConfig::switch(), outputs).collect();
+    let mut store = open::<Nor<4>>(Chip::with_pages::<Nor<4>>(2 * pages));
+    let _ = block_on(store.boot());
+    for instance in 0..=u64::from(twice) {
+        gate.gate.keys.instance = instance;
+        provision(&mut store, &gate).ok()?;
+        let Boot::Gate(_, memory) = block_on(store.boot()) else { panic!() };
+        block_on(store.count(memory.boots)).unwrap();
+    }
+    Some(store)
+}
+
+/// How much is read at boot and for a raise; it bounds their time on flash that is slow to read. A raise that reclaims a page
+/// reads that page and the one that is filled, and not the whole log for each record in it: on no page, whatever was stored
+/// how long ago, and soon after a boot too.
 #[test]
 fn a_boot_and_a_raise_read_so_much() {
-    for pages in [2, 8, 16] {
-        let mut store = open::<Nor<4>>(Chip::with_pages::<Nor<4>>(2 * pages));
-        let _ = block_on(store.boot());
-        provision(&mut store, &five_channels()).unwrap();
-        let _ = block_on(store.boot());
-        let (mut flash, mut raise, mut boot) = (chip(store), 0, 0);
-        for n in 0..2_000 {
-            let mut store = open::<Nor<4>>(Chip { reads: 0, ..flash });
-            store.state = State::Gate(Census { serial: 0, marks: 5, channels: 5, outputs: 5 });
-            put(&mut store, u8::try_from(n % 5).unwrap(), mark(n + 1)).unwrap();
-            flash = chip(store);
-            raise = raise.max(flash.reads);
-            if n % 50 == 0 {
-                let (_, after) = self::boot::<Nor<4>>(Chip { reads: 0, ..flash });
-                boot = boot.max(after.reads);
-                flash = after;
+    for (channels, outputs, twice) in [(5, 5, false), (5, 5, true), (8, 16, true)] {
+        for pages in [2, 4, 8, 16] {
+            let Some(mut store) = aged(channels, outputs, pages, twice) else { continue };
+            let (mut raises, mut boots) = (vec![], 0);
+            // Three times round the storage.
+            while store.logs.flash.chip().erases.iter().any(|erases| *erases < 3) {
+                let n = raises.len();
+                let before = store.logs.flash.chip().reads;
+                put(&mut store, u8::try_from(n % channels).unwrap(), mark(n as u64 + 1)).unwrap();
+                raises.push(store.logs.flash.chip().reads - before);
+                if n % 97 == 96 {
+                    let before = store.logs.flash.chip().reads;
+                    store = open::<Nor<4>>(chip(store));
+                    let Boot::Gate(..) = block_on(store.boot()) else { panic!() };
+                    boots = boots.max(store.logs.flash.chip().reads - before);
+                }
             }
+            raises.sort_unstable();
+            let (median, most) = (raises[raises.len() / 2], raises[raises.len() - 1]);
+            println!(
+                "{channels} channels, {outputs} outputs, provisioned {}, {pages} pages a copy: {median} reads for a raise, \
+                 at most {most}; at most {boots} for a boot",
+                if twice { "twice" } else { "once" }
+            );
+            assert!(most < 3_000, "{most}");
         }
-        println!("{pages} pages a copy: at most {boot} reads at boot, {raise} for a raise");
     }
 }
