@@ -7,6 +7,9 @@ use super::{
 /// How soon a host that was refused as busy asks again.
 const AGAIN: u64 = 100_000;
 
+/// How old a rearm's challenge may be.
+const REARM_WITHIN: u64 = 10_000_000;
+
 impl Plain {
     /// When a drive would end, by its window counted from its challenge and by the gate's own lease.
     pub(super) fn end(&self, asked: &Asked) -> Option<u64> {
@@ -62,6 +65,7 @@ impl Plain {
         };
         let (boot, tick) = asked.challenge;
         let old = boot != self.boot || tick <= self.void || now.saturating_sub(tick) >= LONGEST;
+        let rearm_too_late = *what == Rearm && (tick <= c.fault_since || now.saturating_sub(tick) >= REARM_WITHIN);
         let end = self.end(asked);
         let held_up = if *what == Rearm {
             self.is_held_up(CHANNELS)
@@ -101,7 +105,12 @@ impl Plain {
                     _ => above && (*epoch > mark.epoch || leap),
                 },
             ),
-            ("replay", old || used.is_some_and(|(_, used)| tick <= used) || tick <= self.refused_up_to(asked)),
+            (
+                "replay",
+                old || rearm_too_late
+                    || used.is_some_and(|(_, used)| tick <= used)
+                    || tick <= self.refused_up_to(asked),
+            ),
             (
                 "expired",
                 end.is_some_and(|end| end <= now)
