@@ -180,6 +180,7 @@ impl Gate {
             // All of it together is nothing that a gate could work with.
             Some(StoreError::Incomplete) => return self.refuse(now, asker, None, Reason::Range.into()),
             Some(_) => {
+                self.challenger.void();
                 self.log.write(now, None, What::Fault { fault: Fault::Storage });
                 let step = self.refuse(now, asker, None, Reason::Storage.into());
                 return match (change, step) {
