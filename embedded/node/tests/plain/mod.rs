@@ -122,7 +122,8 @@ pub(crate) struct Plain {
     void: u64,
     raises: u64,
     earning_since: u64,
-    wanted_until: u64,
+    /// Until when a store that was refused as busy has the right of way: of each channel, and the operator's and the gate's.
+    wanted_until: [u64; CHANNELS + 1],
     inhibited: bool,
     /// What is latched in the flash.
     latched: Latched,
@@ -166,7 +167,7 @@ impl Plain {
                 ..Channel::default()
             }
         });
-        let (last, void, earning_since, wanted_until) = (0, 0, 0, 0);
+        let (last, void, earning_since, wanted_until) = (0, 0, 0, [0; CHANNELS + 1]);
         Self {
             now: 0,
             boot,

@@ -105,7 +105,8 @@ impl Plain {
 
     /// Instants at which something is over.
     pub(crate) fn ends(&self) -> Vec<u64> {
-        let mut ends = vec![self.earning_since + EVERY, self.last + LONGEST, self.wanted_until, self.latch_again];
+        let mut ends = vec![self.earning_since + EVERY, self.last + LONGEST, self.latch_again];
+        ends.extend(self.wanted_until);
         for (n, c) in self.channels.iter().enumerate() {
             ends.extend([c.ends, c.free]);
             ends.extend(self.deadline(n));

@@ -35,6 +35,12 @@ impl Plain {
         })
     }
 
+    /// Whether another's store waits that a drive until `end` would keep waiting.
+    pub(super) fn has_no_room(&self, n: usize, end: u64) -> bool {
+        let mut others = self.wanted_until.iter().enumerate().filter(|(other, _)| *other != n);
+        others.any(|(_, until)| self.now < *until) && (self.mends || end <= self.now + WORST_STORE + AGAIN)
+    }
+
     fn budget(&mut self) -> u64 {
         let earned = (self.now - self.earning_since) / EVERY;
         if self.raises + earned >= BURST {
@@ -72,7 +78,7 @@ impl Plain {
         } else {
             self.is_held_up(*channel) || self.has_a_way_to_go(*channel)
         };
-        let no_room = now < self.wanted_until && end.is_some_and(|end| self.mends || end <= now + WORST_STORE + AGAIN);
+        let no_room = end.is_some_and(|end| self.has_no_room(*channel, end));
         [
             ("role", if of_operator { *who != OPERATOR } else { *who >= OPERATOR }),
             ("authority", if terms.own { above } else { matches!(what, Acquire { .. } | Renew) }),
