@@ -46,8 +46,8 @@ pub struct Gate {
     /// Whether the last store has failed, so that the next one mends first, which may take as long as a boot.
     mends: bool,
     mended: u8,
-    /// Until when each store that was refused as `busy` is waited for: those of each channel's holders, and at the end those of
-    /// the operator and the gate itself.
+    /// Until when each store that was refused as `busy` is waited for: those of each channel's holders, and at the end those
+    /// of the operator and the gate itself.
     store_wanted: [Option<Deadline>; MAX_CHANNELS + 1],
     channels: heapless::Vec<Channel, MAX_CHANNELS>,
     lines: heapless::Vec<Line, MAX_GATE_OUTPUTS>,

@@ -337,8 +337,8 @@ where
         Inputs { inhibit, presence, closed }
     }
 
-    /// Shows the gate its inputs, and then the time: what comes next comes at that instant, and not at a later one, by which a
-    /// window would be over that the gate takes for open.
+    /// Shows the gate its inputs, and then the time: what comes next comes at that instant, and not at a later one, by which
+    /// a window would be over that the gate takes for open.
     fn look(&mut self, gate: &mut Gate) -> Instant {
         let inputs = self.sense();
         let now = now();

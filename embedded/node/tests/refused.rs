@@ -155,7 +155,7 @@ fn windows_under_ever_higher_stamps_let_stores_in_between() {
             for channel in (0..3).filter(|channel| *channel != 1 || request != rearm) {
                 assert_eq!(b.ask(Role::Operator, Request::Rearm { channel }), None);
             }
-            let mut driven = |b: &mut Bench, n: u64| {
+            let driven = |b: &mut Bench, n: u64| {
                 b.at_us(1_000_000 + n * 10_000);
                 let (who, channel, values) = if two && n % 2 == 1 { ("c", 2, &[1, 1][..]) } else { ("a", 0, &[1][..]) };
                 let driven = b.ask(holder(who), drive(channel, n + 1, window, values)).is_none();

@@ -274,7 +274,7 @@ fn what_is_latched_after_a_failed_count_has_the_time_to_mend() {
     assert_eq!(bench.status(0).fault, Some(Fault::Inhibited));
 }
 
-/// A window that ends between two readings of the clock has ended for whatever is asked at the second: a drive does not slip in
+/// A window that ends between two readings of the clock has ended for whatever is asked at the second: no drive slips in
 /// between.
 #[test]
 fn a_window_that_ends_while_a_frame_is_taken_has_ended_before_it() {

@@ -11,9 +11,9 @@ use fencegate_wire::{
     Cause, Challenge, Fault, MAX_CHANNELS, MAX_GATE_OUTPUTS, Reason, Reply, Request, Role, Tag, What,
 };
 
-/// How old a rearm's challenge may be at the most, however long windows are. A person has looked at the machine before it, and
-/// what they saw does not stay true for as long as a holder's command may wait: a cable that holds the frame back must not
-/// have somebody's leave in store.
+/// How old a rearm's challenge may be at the most, however long windows are. A person has looked at the machine before it,
+/// and what they saw does not stay true for as long as a holder's command may wait: a cable that holds the frame back must
+/// not have somebody's leave in store.
 const REARM_WITHIN: Duration = Duration::from_secs(10);
 
 impl Gate {

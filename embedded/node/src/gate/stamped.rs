@@ -212,8 +212,8 @@ impl Gate {
     }
 
     /// Outputs on their way to their safe values get there first, and so does who waits to take the channel over. And
-    /// while another store waits for its turn, no drive is taken whose window is not longer than a store and the time until it
-    /// is asked for again, and none at all where it mends first: a holder that drives so again and again would keep the
+    /// while another store waits for its turn, no drive is taken whose window is not longer than a store and the time until
+    /// it is asked for again, and none at all where it mends first: a holder that drives so again and again would keep the
     /// gate busy for ever.
     fn has_room(&self, now: Instant, number: u8, drive: &Drive) -> Result<(), Reason> {
         let waits = |until: Option<Deadline>| until.is_some_and(|until| !until.is_over(now));
