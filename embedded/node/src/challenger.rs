@@ -31,6 +31,11 @@ impl Challenger {
         self.boot
     }
 
+    /// The last one's tick.
+    pub(crate) const fn last(&self) -> u64 {
+        self.last
+    }
+
     /// A new one.
     pub(crate) fn issue(&mut self, now: Instant) -> Challenge {
         self.last = now.as_micros().max(self.last.saturating_add(1));

@@ -39,6 +39,8 @@ pub(crate) struct Channel {
     pub(crate) cause: Cause,
     /// What keeps it safe until the operator rearms it.
     pub(crate) fault: Option<Fault>,
+    /// The last challenge that was issued before that began: a rearm under it, or an older one, was not for this fault.
+    since: u64,
     /// Whether its rearm is being stored, and nothing has happened since that it would not be for.
     pub(crate) rearming: bool,
     /// Whether the end of the window that is running has been warned of.
@@ -75,7 +77,9 @@ impl Channel {
         // A boot forgets whether a window ended: where that is to be looked at, it did.
         let fault = latched.or(config.rearm_after_window.then_some(Fault::Expired));
         let (wanted, used, operator) = (None, None, None);
-        Self { guard, seen, drive, action, cause, fault, rearming: false, warned: false, wanted, used, operator }
+        // What was latched in another boot has no challenge of this one before it.
+        let (since, rearming, warned) = (0, false, false);
+        Self { guard, seen, drive, action, cause, fault, since, rearming, warned, wanted, used, operator }
     }
 
     /// Whether its storage was lost.
@@ -177,6 +181,19 @@ impl Channel {
                 _ => Drive::Safe,
             };
         }
+    }
+
+    /// Takes a fault, which holds it until it is rearmed; `last` is the last challenge that was issued. One that holds it
+    /// already does not begin anew.
+    pub(crate) fn hold(&mut self, fault: Fault, last: u64) {
+        if self.fault.replace(fault) != Some(fault) {
+            self.since = last;
+        }
+    }
+
+    /// Whether a rearm under `challenge` was meant for what holds it.
+    pub(crate) const fn is_for(&self, challenge: Challenge) -> bool {
+        challenge.tick > self.since
     }
 
     /// Sets every output to its safe value, whatever the way there: the clock cannot be trusted.

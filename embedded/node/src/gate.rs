@@ -46,8 +46,9 @@ pub struct Gate {
     /// Whether the last store has failed, so that the next one mends first, which may take as long as a boot.
     mends: bool,
     mended: u8,
-    /// Until when a store that was refused as `busy` is waited for.
-    store_wanted: Option<Deadline>,
+    /// Until when each store that was refused as `busy` is waited for: those of each channel's holders, and at the end those
+    /// of the operator and the gate itself.
+    store_wanted: [Option<Deadline>; MAX_CHANNELS + 1],
     channels: heapless::Vec<Channel, MAX_CHANNELS>,
     lines: heapless::Vec<Line, MAX_GATE_OUTPUTS>,
     inputs: Inputs,
@@ -134,7 +135,7 @@ impl Gate {
             storable: true,
             mends: false,
             mended: 0,
-            store_wanted: None,
+            store_wanted: [None; MAX_CHANNELS + 1],
             channels: heapless::Vec::new(),
             inputs: Inputs::default(),
             challenger: Challenger::new(0),
@@ -365,15 +366,17 @@ impl Gate {
         self.challenger.is_fresh(challenge, now, self.config.gate.longest_window)
     }
 
-    /// No store may begin that could outlast the window of a driven channel, other than `own`, which lets go first, and
+    /// No store may begin that could outlast the window of a driven channel, other than its `own`, which lets go first, and
     /// those whose end needs no processor; nor hold up one on its way to its safe state. One that mends first may outlast
-    /// any window, and the watchdog with it.
+    /// any window, and the watchdog with it. Who is let through waits no more, and whoever else does goes on waiting.
     fn not_busy(&mut self, now: Instant, own: Option<u8>) -> Result<(), Reason> {
         let busy = (self.channels.iter().enumerate()).any(|(n, channel)| {
             let short = self.mends || channel.left(now) <= self.board.worst_store && !self.drops(n);
             channel.is_letting_go() || (channel.is_driven() && short && Some(n) != own.map(usize::from))
         });
-        self.store_wanted = if busy { Deadline::after(now, WANTED) } else { None };
+        if let Some(wanted) = self.store_wanted.get_mut(own.map_or(MAX_CHANNELS, usize::from)) {
+            *wanted = Deadline::after(now, WANTED).filter(|_| busy);
+        }
         if busy { Err(Reason::Busy) } else { Ok(()) }
     }
 

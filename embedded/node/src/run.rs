@@ -290,8 +290,8 @@ where
                 return Then::GoOn;
             }
             Some(Framed::Frame(frame)) => {
-                gate.poll(now(), self.pins.sense());
-                gate.receive(now(), frame)
+                let now = self.pins.look(gate);
+                gate.receive(now, frame)
             }
         };
         loop {
@@ -310,8 +310,8 @@ where
                     let entry = pending.entry();
                     let least = if let Entry::Gate { .. } = entry { BOOT } else { Duration::ZERO };
                     let stored = self.pins.watch(gate, pin!(self.store.put(&entry)), least).await;
-                    gate.poll(now(), self.pins.sense());
-                    gate.stored(now(), pending, stored)
+                    let now = self.pins.look(gate);
+                    gate.stored(now, pending, stored)
                 }
             };
         }
@@ -335,6 +335,15 @@ where
             closed |= u16::from(self.contacts.is_closed(output)) << output;
         }
         Inputs { inhibit, presence, closed }
+    }
+
+    /// Shows the gate its inputs, and then the time: what comes next comes at that instant, and not at a later one, by which
+    /// a window would be over that the gate takes for open.
+    fn look(&mut self, gate: &mut Gate) -> Instant {
+        let inputs = self.sense();
+        let now = now();
+        gate.poll(now, inputs);
+        now
     }
 
     /// Waits for a store, which is never dropped half-way: that would be a power cut. On a flash that lets others run while

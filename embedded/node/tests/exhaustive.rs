@@ -167,18 +167,24 @@ fn told_apart_by(both: &SideBySide) -> u64 {
     hasher.finish()
 }
 
-/// How the stories begin.
+/// How the stories begin: with nothing, or once there is a challenge and the first output has been off for long enough.
 fn beginnings() -> Vec<Vec<Step>> {
-    let driven = Step::Drive { who: 0, channel: 0 };
-    let both = [driven, Step::Rearm(2), Step::Drive { who: 0, channel: 2 }];
+    let begun = [Step::NextEnd, Step::OldChallenge];
+    // Its contact follows.
+    let driven = [&begun[..], &[Step::Drive { who: 0, channel: 0 }, Step::Contact]].concat();
+    let both = [&driven[..], &[Step::Rearm(2), Step::Drive { who: 0, channel: 2 }]].concat();
+    // A lease waits for a window that is shorter than a store by now.
+    let waits = [&[Step::Rearm(2)][..], &[Step::NextEnd; 3], &[Step::Acquire(1)]].concat();
+    let after = |before: &[Step], then: &[Step]| [before, then].concat();
     vec![
         vec![],
-        both.to_vec(),
-        [&both[..], &[Step::Acquire(0), Step::DriveOwn]].concat(),
-        [&both[..], &[Step::Inhibit, Step::Inhibit]].concat(),
-        vec![driven, Step::StoreFails { half: false }, Step::Drive { who: 1, channel: 0 }],
-        vec![Step::Acquire(1), Step::DriveOwn, Step::NextEnd, Step::NextEnd],
-        vec![driven, Step::Release(0), Step::PowerCut],
+        both.clone(),
+        after(&both, &[Step::Acquire(0), Step::DriveOwn]),
+        after(&both, &[Step::Inhibit, Step::Inhibit]),
+        after(&driven, &[Step::StoreFails { half: false }, Step::Drive { who: 1, channel: 0 }]),
+        after(&begun, &[Step::Acquire(1), Step::DriveOwn, Step::NextEnd, Step::NextEnd]),
+        after(&driven, &[Step::Release(0), Step::PowerCut]),
+        after(&driven, &waits),
     ]
 }
 

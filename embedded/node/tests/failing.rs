@@ -4,7 +4,8 @@ mod bench;
 
 use bench::*;
 use fencegate::{Duration, Instant};
-use fencegate_wire::{Fault, Reason, Role};
+use fencegate_node::Inputs;
+use fencegate_wire::{Fault, Reason, Request, Role};
 
 /// A boot whose number could not be stored comes again with the same one, and with the same ticks of its clock. Whoever has
 /// recorded what was refused in the one moves nothing with it in the other.
@@ -70,6 +71,47 @@ fn a_store_that_mends_first_waits_until_nothing_is_driven() {
         assert_eq!(b.ask(holder("a"), drive(0, 1, 1_000, &[1])), None);
         assert_eq!(b.ask(holder("c"), acquire(1, 1_000)), None);
         assert_eq!(b.pins()[0], 1);
+    }
+}
+
+/// No request whose store failed is done later, a piece of a provisioning no more than a raise; nor is any that was sealed
+/// before it failed.
+#[test]
+fn a_store_that_failed_uses_up_every_challenge_whatever_it_was_for() {
+    let pieces: Vec<_> = provisioning().requests().map(|piece| (Role::Operator, piece)).collect();
+    let requests = [
+        (holder("a"), raise(0, 1)),
+        (holder("a"), drive(0, 1, 1_000, &[1])),
+        (holder("a"), release(0, 1)),
+        (holder("a"), acquire(1, 1_000)),
+        (Role::Operator, epoch(0, 1, 0)),
+        (Role::Operator, Request::Rearm { channel: 2 }),
+    ];
+    for (who, request) in requests.into_iter().chain(pieces.clone()) {
+        let mut b = Bench::new();
+        b.inputs.inhibit = true;
+        b.poll();
+        b.inputs = Inputs { presence: true, ..Inputs::default() };
+        if matches!(request, Request::Provision { .. }) {
+            for (who, piece) in &pieces[..pieces.len() - 1] {
+                assert_eq!(b.ask(*who, piece.clone()), None);
+            }
+        }
+        if matches!(request, Request::Drive { .. }) {
+            assert_eq!(b.ask(Role::Operator, Request::Rearm { channel: 0 }), None);
+        }
+        let kept = b.challenge(holder("c"));
+        let challenge = b.challenge(who);
+        let frame = b.seal(who, Some(challenge), request.clone());
+        b.storing = None;
+        assert_eq!(verdict(&b.send(who, frame.clone()).unwrap().reply), Some(Reason::Storage), "{request:?}");
+        b.storing = Some(1);
+        let stores = b.stores;
+        let again = verdict(&b.send(who, frame).unwrap().reply);
+        // (Of the end of a provisioning the pieces are forgotten, which comes first.)
+        assert!(matches!(again, Some(Reason::Storage | Reason::Replay | Reason::Range)), "{request:?}: {again:?}");
+        assert_eq!(b.ask_with(holder("c"), kept, raise(2, 1)), Some(Reason::Replay), "{request:?}");
+        assert_eq!(b.stores, stores, "{request:?}");
     }
 }
 

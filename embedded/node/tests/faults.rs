@@ -83,6 +83,82 @@ fn a_recorded_rearm_rearms_nothing() {
     assert_eq!(b.status(0).state, ChannelState::Fault);
 }
 
+/// A rearm that the line has held back is a person's leave for what was there when it was given, and for no fault that came
+/// after it.
+#[test]
+fn a_rearm_that_was_held_back_is_for_no_later_fault() {
+    for what in ["a contact", "a window's end", "a stop"] {
+        let mut b = Bench::with(|p| {
+            p.channels[0].rearm_after_window = true;
+            p.outputs[0].feedback = Some(Duration::from_millis(50));
+        });
+        assert_eq!(b.ask(Role::Operator, REARM), None);
+        b.inputs.closed = 1;
+        assert_eq!(b.ask(holder("a"), drive(0, 1, 1_000, &[1])), None);
+        let challenges = [(); 3].map(|()| b.challenge(Role::Operator));
+        let held_back = challenges.map(|challenge| b.seal(Role::Operator, Some(challenge), REARM));
+        match what {
+            "a contact" => {
+                b.inputs.closed = 0;
+                b.run_to_us(b.now + 61 * MS);
+            }
+            "a stop" => {
+                b.inputs.inhibit = true;
+                b.poll();
+                b.inputs.inhibit = false;
+            }
+            _ => b.run_to_us(b.now + 2_000 * MS),
+        }
+        // Its contact follows again: nothing but the rearm is missing.
+        b.inputs.closed = u16::from(b.pins()[0] != 0);
+        b.poll();
+        for frame in held_back {
+            assert_eq!(verdict(&b.send(Role::Operator, frame).unwrap().reply), Some(Reason::Replay), "{what}");
+            assert_eq!(b.status(0).state, ChannelState::Fault, "{what}");
+        }
+        assert_eq!(b.ask(Role::Operator, REARM), None, "{what}: asked for now it is done");
+        assert_eq!(b.status(0).state, ChannelState::Safe, "{what}");
+    }
+}
+
+/// The same where the fault takes another's place.
+#[test]
+fn a_rearm_for_one_fault_is_not_one_for_the_next() {
+    let mut b = Bench::with(|p| p.outputs[0].feedback = Some(Duration::from_millis(50)));
+    b.inputs.inhibit = true;
+    b.poll();
+    b.inputs.inhibit = false;
+    b.inputs.closed = 1;
+    b.poll();
+    b.at(49);
+    let early = b.challenge(Role::Operator);
+    b.run_to_us(60 * MS);
+    assert_eq!(b.status(0).fault, Some(Fault::Feedback));
+    b.inputs.closed = 0;
+    b.poll();
+    assert_eq!(b.ask_with(Role::Operator, early, REARM), Some(Reason::Replay));
+    let late = b.challenge(Role::Operator);
+    assert_eq!(b.ask_with(Role::Operator, late, REARM), None);
+}
+
+/// A person stands before the machine for a while, and not as long as a holder may drive it.
+#[test]
+fn a_rearm_dies_sooner_than_a_command() {
+    for (age, answer) in [(9_999_999, None), (10_000_000, Some(Reason::Replay))] {
+        let mut b = Bench::new();
+        b.inputs.inhibit = true;
+        b.poll();
+        b.inputs.inhibit = false;
+        let of_holder = b.challenge(holder("a"));
+        let of_operator = b.challenge(Role::Operator);
+        b.at_us(of_operator.tick + age);
+        assert_eq!(b.ask_with(Role::Operator, of_operator, REARM), answer);
+        // What is rearmed, no older command drives.
+        let command = answer.map_or(Some(Reason::Replay), |_| None);
+        assert_eq!(b.ask_with(holder("a"), of_holder, raise(0, 1)), command);
+    }
+}
+
 #[test]
 fn a_welded_contact_is_a_fault_until_it_opens_and_somebody_rearms() {
     let mut b = Bench::with(|p| p.outputs[0].feedback = Some(Duration::from_millis(50)));

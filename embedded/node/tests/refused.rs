@@ -137,6 +137,70 @@ fn windows_a_little_longer_than_a_store_let_stores_in_between() {
     }
 }
 
+/// Nor does one that raises with every drive, for as long as its budget lasts; nor do two that take turns.
+#[test]
+fn windows_under_ever_higher_stamps_let_stores_in_between() {
+    let rearm = Request::Rearm { channel: 1 };
+    for (asker, request) in [
+        (holder("b"), acquire(1, 5_000)),
+        (Role::Operator, epoch(1, 1, 0)),
+        (Role::Operator, epoch(0, 1, 0)),
+        (Role::Operator, rearm.clone()),
+    ] {
+        for (window, two) in (10..115).step_by(7).flat_map(|window| [(window, false), (window, true)]) {
+            let mut b = Bench::with(|p| p.gate.raises.burst = 10_000);
+            b.inputs.inhibit = true;
+            b.poll();
+            b.inputs.inhibit = false;
+            for channel in (0..3).filter(|channel| *channel != 1 || request != rearm) {
+                assert_eq!(b.ask(Role::Operator, Request::Rearm { channel }), None);
+            }
+            let driven = |b: &mut Bench, n: u64| {
+                b.at_us(1_000_000 + n * 10_000);
+                let (who, channel, values) = if two && n % 2 == 1 { ("c", 2, &[1, 1][..]) } else { ("a", 0, &[1][..]) };
+                let driven = b.ask(holder(who), drive(channel, n + 1, window, values)).is_none();
+                b.at_us(1_000_000 + n * 10_000 + 4_000);
+                driven
+            };
+            let waited = (0..2_000).find(|n| {
+                let _ = driven(&mut b, *n);
+                n % 5 == 0 && b.ask(asker, request.clone()).is_none()
+            });
+            let waited = waited.filter(|n| *n <= 50);
+            assert!(waited.is_some(), "{request:?}, windows of {window} ms, {two}: never");
+            // Who came in between keeps nobody out, and who gave up does so for a second.
+            let stamped = !matches!(request, Request::Epoch { channel: 0, .. });
+            let again = (50..160).find(|n| driven(&mut b, *n));
+            assert!(again.is_some_and(|n| n < 60) || !stamped, "{request:?}, windows of {window} ms, {two}: {again:?}");
+        }
+    }
+}
+
+/// Who waits and gives up keeps the windows of a holder that raises waiting for a second, and its raises not at all.
+#[test]
+fn a_store_that_nobody_asks_for_any_more_is_waited_for_for_a_second() {
+    let mut b = Bench::with(|p| p.gate.raises.burst = 10_000);
+    assert_eq!(b.ask(holder("a"), drive(0, 1, 24, &[1])), None);
+    assert_eq!(b.ask(holder("b"), raise(2, 7)), Some(Reason::Busy));
+    let mut token = 1;
+    while b.now < 1_000 * MS {
+        token += 1;
+        assert_eq!(b.ask(holder("a"), drive(0, token, 24, &[1])), Some(Reason::Busy));
+        assert_eq!((b.pins()[0], b.status(0).record.token), (0, token), "the raise stands");
+        assert_eq!(b.ask(holder("a"), drive(0, token, 24, &[1])), Some(Reason::Busy), "as if it had stood before");
+        b.at(b.now / MS + 50);
+    }
+    b.at(1_010);
+    assert_eq!(b.ask(holder("a"), drive(0, token + 1, 24, &[1])), None);
+
+    // Its own store is done, and its drive with it.
+    assert_eq!(b.ask(holder("b"), drive(2, 7, 24, &[1, 1])), Some(Reason::Busy));
+    b.at(1_060);
+    assert_eq!(b.ask(holder("b"), drive(2, 7, 24, &[1, 1])), None);
+    b.at(1_120);
+    assert_eq!(b.ask(holder("a"), drive(0, token + 1, 24, &[1])), None, "and nobody waits any more");
+}
+
 /// A holder that drives on and on, where safe takes a while, does not keep its successor and the operator out.
 #[test]
 fn a_successor_gets_in_where_the_way_to_the_safe_state_is_long() {

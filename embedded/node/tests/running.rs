@@ -37,6 +37,8 @@ struct World {
     back: Rc<RefCell<VecDeque<u8>>>,
     fed: Rc<RefCell<Vec<(Instant, Duration)>>>,
     inhibit: Rc<Cell<bool>>,
+    /// What is read of the inputs once the line has brought all that is on it takes until then.
+    senses_until: Rc<Cell<Option<Instant>>>,
     pins: Rc<RefCell<[bool; 4]>>,
 }
 
@@ -49,6 +51,7 @@ impl World {
             back: Rc::default(),
             fed: Rc::default(),
             inhibit: Rc::default(),
+            senses_until: Rc::default(),
             pins: Rc::default(),
         }
     }
@@ -187,6 +190,11 @@ impl digital::ErrorType for World {
 
 impl InputPin for World {
     fn is_high(&mut self) -> Result<bool, Infallible> {
+        if self.there.borrow().is_empty()
+            && let Some(until) = self.senses_until.take()
+        {
+            std::thread::sleep(until.saturating_duration_since(Instant::now()));
+        }
         Ok(self.inhibit.get())
     }
 
@@ -264,4 +272,25 @@ fn what_is_latched_after_a_failed_count_has_the_time_to_mend() {
     );
     bench.gate = gate;
     assert_eq!(bench.status(0).fault, Some(Fault::Inhibited));
+}
+
+/// A window that ends between two readings of the clock has ended for whatever is asked at the second: no drive slips in
+/// between.
+#[test]
+fn a_window_that_ends_while_a_frame_is_taken_has_ended_before_it() {
+    let world = World::new();
+    let mut bench = Bench::with(|p| p.channels[0].rearm_after_window = true);
+    world.clone().lives(&Bench::with(|p| p.channels[0].rearm_after_window = true), async {
+        assert_eq!(verdict(&world.ask(&mut bench, Role::Operator, Request::Rearm { channel: 0 }).await), None);
+        let driven = world.ask(&mut bench, holder("a"), drive(0, 1, 500, &[1])).await;
+        let ended = Instant::now() + Span::from_millis(500);
+        assert_eq!((verdict(&driven), world.pins.borrow()[0]), (None, true));
+        let challenge = bench.seal(holder("a"), None, Request::Challenge);
+        let challenge = world.answer(&bench, holder("a"), &challenge).await.challenge;
+        let again = bench.seal(holder("a"), Some(challenge), drive(0, 1, 60_000, &[1]));
+        world.there.borrow_mut().extend(&again);
+        world.senses_until.set(Some(ended));
+        let again = world.answer(&bench, holder("a"), &[]).await;
+        assert_eq!((verdict(&again.reply), world.pins.borrow()[0]), (Some(Reason::Fault), false));
+    });
 }

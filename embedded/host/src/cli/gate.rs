@@ -100,7 +100,8 @@ enum Command {
 
 const PROVISION: &str =
     "The line has to be point to point: a blank board's key is known to everybody, and its new keys \
-travel on that line.
+travel on that line. Those of `--again` travel on it readable too: take the bus off the board first. It is busy while \
+anything is driven: press the stop, and leave it pressed until it is done.
 
 Examples:
   fencegate gate provision --example > gate.toml

@@ -6,10 +6,15 @@ use crate::challenger::Used;
 use crate::memory::Life;
 use crate::pending::{Change, Mark, Step};
 use crate::store::StoreError;
-use fencegate::{Epoch, Fence, FenceRecord, Instant, Limits};
+use fencegate::{Duration, Epoch, Fence, FenceRecord, Instant, Limits};
 use fencegate_wire::{
     Cause, Challenge, Fault, MAX_CHANNELS, MAX_GATE_OUTPUTS, Reason, Reply, Request, Role, Tag, What,
 };
+
+/// How old a rearm's challenge may be at the most, however long windows are. A person has looked at the machine before it,
+/// and what they saw does not stay true for as long as a holder's command may wait: a cable that holds the frame back must
+/// not have somebody's leave in store.
+const REARM_WITHIN: Duration = Duration::from_secs(10);
 
 impl Gate {
     pub(super) fn epoch(&mut self, asked: &Asked, number: u8, epoch: Epoch, floor: u64) -> Result<Decided, Denied> {
@@ -55,6 +60,10 @@ impl Gate {
             return Err(Reason::Storage.into());
         }
         let challenge = self.fresh(asked, Some(number), channel.operator)?;
+        let longest = self.config.gate.longest_window.min(REARM_WITHIN);
+        if !channel.is_for(challenge) || !self.challenger.is_fresh(challenge, asked.now, longest) {
+            return Err(Reason::Replay.into());
+        }
         if self.fault.is_some() || self.inputs.inhibit || self.is_astray(usize::from(number), asked.now) {
             return Err(Reason::Fault.into());
         }
@@ -171,6 +180,7 @@ impl Gate {
             // All of it together is nothing that a gate could work with.
             Some(StoreError::Incomplete) => return self.refuse(now, asker, None, Reason::Range.into()),
             Some(_) => {
+                self.challenger.void();
                 self.log.write(now, None, What::Fault { fault: Fault::Storage });
                 let step = self.refuse(now, asker, None, Reason::Storage.into());
                 return match (change, step) {

@@ -74,7 +74,7 @@ impl Gate {
         if current {
             // Safe never waits: the outputs go at once, whatever becomes of the record.
             let free = self.let_go(asked.now, number, Cause::Released);
-            let free = free.and_then(|()| self.not_busy(asked.now, None));
+            let free = free.and_then(|()| self.not_busy(asked.now, Some(number)));
             self.taken_over(asked.now, number, free)?;
         } else {
             // A stamp that never raised is raised and spent in one; until then the outputs are another holder's.
@@ -104,11 +104,13 @@ impl Gate {
                 self.log.write(now, Some(number), what);
                 return match drive {
                     // In the order of the reasons: the window first, then a fault, then the outputs' least times, which
-                    // begin as the raise lets go of them: what is raised is raised, or it would wait for them for ever.
+                    // begin as the raise lets go of them, then who waits: what is raised is raised, or it would wait for
+                    // them for ever.
                     Some(drive) if drive.deadline.is_over(now) => Err(Reason::Expired),
                     Some(drive) => {
                         self.armed(number)?;
                         self.has_had_its_time(now, number, &drive)?;
+                        self.has_room(now, number, &drive)?;
                         self.act(now, number, pass, drive)
                     }
                     None => Ok(()),
@@ -210,13 +212,14 @@ impl Gate {
     }
 
     /// Outputs on their way to their safe values get there first, and so does who waits to take the channel over. And
-    /// while a store waits for its turn, no drive is taken whose window is not longer than a store and the time until it
-    /// is asked for again, and none at all where it mends first: a holder that drives so again and again would keep the
+    /// while another store waits for its turn, no drive is taken whose window is not longer than a store and the time until
+    /// it is asked for again, and none at all where it mends first: a holder that drives so again and again would keep the
     /// gate busy for ever.
     fn has_room(&self, now: Instant, number: u8, drive: &Drive) -> Result<(), Reason> {
         let waits = |until: Option<Deadline>| until.is_some_and(|until| !until.is_over(now));
         let room = self.board.worst_store.checked_add(AGAIN).filter(|_| !self.mends);
-        let short = waits(self.store_wanted) && room.is_none_or(|room| drive.deadline.left(now) <= room);
+        let mut others = self.store_wanted.iter().enumerate().filter(|(n, _)| *n != usize::from(number));
+        let short = others.any(|(_, until)| waits(*until)) && room.is_none_or(|room| drive.deadline.left(now) <= room);
         let channel = self.channel(number)?;
         if short || channel.is_letting_go() || waits(channel.wanted) { Err(Reason::Busy) } else { Ok(()) }
     }

@@ -47,7 +47,7 @@ impl Gate {
             for channel in &mut self.channels {
                 channel.let_go(now, Cause::Fault);
                 if channel.fault != Some(Fault::Feedback) {
-                    channel.fault = Some(Fault::Inhibited);
+                    channel.hold(Fault::Inhibited, self.challenger.last());
                 }
                 channel.rearming = false;
             }
@@ -62,8 +62,9 @@ impl Gate {
             channel.drop();
         }
         if channel.expire(now) {
-            if self.config.channels.get(n).is_some_and(|config| config.rearm_after_window) {
-                channel.fault.get_or_insert(Fault::Expired);
+            let rearm = self.config.channels.get(n).is_some_and(|config| config.rearm_after_window);
+            if rearm && channel.fault.is_none() {
+                channel.hold(Fault::Expired, self.challenger.last());
             }
             self.log.write(now, number, What::Ended);
         } else if channel.warn(now, self.config.gate.warning) {
@@ -91,7 +92,7 @@ impl Gate {
             channel.rearming &= !astray;
             if astray && channel.fault != Some(Fault::Feedback) {
                 channel.let_go(now, Cause::Fault);
-                channel.fault = Some(Fault::Feedback);
+                channel.hold(Fault::Feedback, self.challenger.last());
                 self.log.write(now, u8::try_from(n).ok(), What::Fault { fault: Fault::Feedback });
                 self.settle(now, n);
             }

@@ -101,6 +101,8 @@ pub(crate) struct Channel {
     pub(crate) free: u64,
     drive: Drive,
     fault: Option<Fault>,
+    /// The tick of the last challenge before that began.
+    fault_since: u64,
     /// A rearm is being stored, and nothing has happened since that it would not be for.
     rearming: bool,
     /// The number and the tick of the last request that was done: a holder's, the operator's.
@@ -120,7 +122,8 @@ pub(crate) struct Plain {
     void: u64,
     raises: u64,
     earning_since: u64,
-    wanted_until: u64,
+    /// Until when a store that was refused as busy has the right of way: of each channel, and the operator's and the gate's.
+    wanted_until: [u64; CHANNELS + 1],
     inhibited: bool,
     /// What is latched in the flash.
     latched: Latched,
@@ -164,7 +167,7 @@ impl Plain {
                 ..Channel::default()
             }
         });
-        let (last, void, earning_since, wanted_until) = (0, 0, 0, 0);
+        let (last, void, earning_since, wanted_until) = (0, 0, 0, [0; CHANNELS + 1]);
         Self {
             now: 0,
             boot,

@@ -11,6 +11,14 @@ impl Plain {
         }
     }
 
+    /// A fault begins, unless it is the one that is there.
+    fn hold(&mut self, n: usize, fault: Fault) {
+        let c = &mut self.channels[n];
+        if c.fault != Some(fault) {
+            (c.fault, c.fault_since) = (Some(fault), self.last);
+        }
+    }
+
     /// Time has come to `self.now`, and the inputs are these.
     pub(crate) fn poll(&mut self, inhibit: bool, closed: u16) {
         let now = self.now;
@@ -23,15 +31,15 @@ impl Plain {
             if inhibit {
                 self.let_go(n, now);
                 if self.channels[n].fault != Some(Fault::Feedback) {
-                    self.channels[n].fault = Some(Fault::Inhibited);
+                    self.hold(n, Fault::Inhibited);
                 }
                 self.channels[n].rearming = false;
             }
             match self.channels[n].drive {
                 Drive::Driven { end, .. } if end <= now => {
                     self.let_go(n, end);
-                    if terms.rearm_after_window {
-                        self.channels[n].fault.get_or_insert(Fault::Expired);
+                    if terms.rearm_after_window && self.channels[n].fault.is_none() {
+                        self.hold(n, Fault::Expired);
                     }
                 }
                 _ => {}
@@ -46,7 +54,7 @@ impl Plain {
             self.channels[n].rearming &= !self.is_astray(n);
             if self.is_astray(n) && self.channels[n].fault != Some(Fault::Feedback) {
                 self.let_go(n, now);
-                self.channels[n].fault = Some(Fault::Feedback);
+                self.hold(n, Fault::Feedback);
                 self.set(n);
             }
         }
@@ -97,7 +105,8 @@ impl Plain {
 
     /// Instants at which something is over.
     pub(crate) fn ends(&self) -> Vec<u64> {
-        let mut ends = vec![self.earning_since + EVERY, self.last + LONGEST, self.wanted_until, self.latch_again];
+        let mut ends = vec![self.earning_since + EVERY, self.last + LONGEST, self.latch_again];
+        ends.extend(self.wanted_until);
         for (n, c) in self.channels.iter().enumerate() {
             ends.extend([c.ends, c.free]);
             ends.extend(self.deadline(n));

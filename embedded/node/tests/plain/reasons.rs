@@ -7,6 +7,9 @@ use super::{
 /// How soon a host that was refused as busy asks again.
 const AGAIN: u64 = 100_000;
 
+/// How old a rearm's challenge may be.
+const REARM_WITHIN: u64 = 10_000_000;
+
 impl Plain {
     /// When a drive would end, by its window counted from its challenge and by the gate's own lease.
     pub(super) fn end(&self, asked: &Asked) -> Option<u64> {
@@ -30,6 +33,12 @@ impl Plain {
             };
             self.now - line.since >= least
         })
+    }
+
+    /// Whether another's store waits that a drive until `end` would keep waiting.
+    pub(super) fn has_no_room(&self, n: usize, end: u64) -> bool {
+        let mut others = self.wanted_until.iter().enumerate().filter(|(other, _)| *other != n);
+        others.any(|(_, until)| self.now < *until) && (self.mends || end <= self.now + WORST_STORE + AGAIN)
     }
 
     fn budget(&mut self) -> u64 {
@@ -62,13 +71,14 @@ impl Plain {
         };
         let (boot, tick) = asked.challenge;
         let old = boot != self.boot || tick <= self.void || now.saturating_sub(tick) >= LONGEST;
+        let rearm_too_late = *what == Rearm && (tick <= c.fault_since || now.saturating_sub(tick) >= REARM_WITHIN);
         let end = self.end(asked);
         let held_up = if *what == Rearm {
             self.is_held_up(CHANNELS)
         } else {
             self.is_held_up(*channel) || self.has_a_way_to_go(*channel)
         };
-        let no_room = now < self.wanted_until && end.is_some_and(|end| self.mends || end <= now + WORST_STORE + AGAIN);
+        let no_room = end.is_some_and(|end| self.has_no_room(*channel, end));
         [
             ("role", if of_operator { *who != OPERATOR } else { *who >= OPERATOR }),
             ("authority", if terms.own { above } else { matches!(what, Acquire { .. } | Renew) }),
@@ -101,7 +111,12 @@ impl Plain {
                     _ => above && (*epoch > mark.epoch || leap),
                 },
             ),
-            ("replay", old || used.is_some_and(|(_, used)| tick <= used) || tick <= self.refused_up_to(asked)),
+            (
+                "replay",
+                old || rearm_too_late
+                    || used.is_some_and(|(_, used)| tick <= used)
+                    || tick <= self.refused_up_to(asked),
+            ),
             (
                 "expired",
                 end.is_some_and(|end| end <= now)

@@ -34,7 +34,7 @@ impl Plain {
                 // Safe never waits for anything.
                 self.let_go(n, now);
                 if !matches!(self.channels[n].drive, Drive::LettingGo { .. }) {
-                    self.want(n);
+                    self.want(if asked.what == What::Release { n } else { CHANNELS });
                 }
             } else {
                 self.want(n);
@@ -92,7 +92,7 @@ impl Plain {
 
     /// Who has to wait for others' windows is waited for.
     pub(super) fn want(&mut self, n: usize) {
-        self.wanted_until = if self.is_held_up(n) { self.now + WANTED } else { 0 };
+        self.wanted_until[n] = if self.is_held_up(n) { self.now + WANTED } else { 0 };
     }
 
     pub(super) fn refused_up_to(&self, asked: &Asked) -> u64 {

@@ -81,7 +81,7 @@ impl Plain {
             (self.channels[n].lost, self.channels[n].used) = (true, [None; 2]);
             return Said::Refused("storage");
         };
-        let in_time = self.has_least_times(asked);
+        let (in_time, no_room) = (self.has_least_times(asked), end.is_some_and(|end| self.has_no_room(n, end)));
         let c = &mut self.channels[n];
         let lost = core::mem::take(&mut c.lost);
         if lost {
@@ -100,7 +100,7 @@ impl Plain {
         }
         if let What::Drive { values, .. } = &asked.what {
             let end = end.unwrap();
-            let late = [("expired", end <= now), ("fault", c.fault.is_some()), ("rate", !in_time)];
+            let late = [("expired", end <= now), ("fault", c.fault.is_some()), ("rate", !in_time), ("busy", no_room)];
             let late = late.into_iter().find_map(|(reason, applies)| applies.then_some(reason));
             if let Some(reason) = late {
                 // The raise was done, and its challenge is used up.

@@ -242,6 +242,9 @@ fn advice(reason: Reason, told: &Told) -> String {
         (Reason::Fault, _) => "the outputs stay safe until the fault is cured: `status` says which it is",
         (Reason::Held, _) => "somebody holds the lease: wait until it is released or over",
         (Reason::Rate, _) => "the gate was told to change too often: wait, and try again (`release` lets go at once)",
+        (Reason::Busy, Told::Provision) => {
+            "a gate is provisioned again only while nothing is driven: press the stop first, and try again"
+        }
         (Reason::Busy, _) => "the gate may not store anything at the moment: try again",
         (Reason::Presence, _) => {
             "a gate is provisioned again only while somebody is present at it: hold the board's presence input, and try again"

@@ -27,7 +27,8 @@ pub(super) struct Provision {
     /// Print a commented configuration to start from
     #[arg(long)]
     example: bool,
-    /// Provision a gate that is one already: with its operator's key file, and somebody at the board's presence input
+    /// Provision a gate that is one already, over a point-to-point line too (the bus taken off): with its operator's key
+    /// file, and somebody at the board's presence input
     #[arg(long)]
     again: bool,
 }
