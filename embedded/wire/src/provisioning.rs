@@ -215,24 +215,18 @@ impl Provisioning {
     /// The first [`BadProvisioning`] that applies.
     pub fn check(&self) -> Result<(), BadProvisioning> {
         self.gate.check()?;
+        self.outputs.iter().try_for_each(OutputConfig::check)?;
         let outputs: usize = self.channels.iter().map(|channel| usize::from(channel.outputs)).sum();
         if self.channels.is_empty() || outputs != self.outputs.len() {
             return Err(BadProvisioning::Outputs);
         }
-        self.outputs.iter().try_for_each(OutputConfig::check)?;
-        for (n, channel) in self.channels.iter().enumerate() {
-            channel.check()?;
-            let timing = self.timing(n).ok_or(BadProvisioning::LongestWindow)?;
-            if !matches!(timing.window(self.gate.longest_window), Ok(Some(_))) {
-                return Err(BadProvisioning::LongestWindow);
-            }
-            // What a lease of its own takes on this clock at the longest, lock delay included, can be counted.
-            (self.gate.drift.outlast(self.gate.longest_window).ok())
-                .and_then(|longest| longest.checked_add(channel.lock_delay))
-                .filter(|longest| *longest <= Duration::MAX_ANSWER)
-                .ok_or(BadProvisioning::LongestWindow)?;
-        }
-        Ok(())
+        let mut channels = self.channels.iter().enumerate();
+        channels.try_for_each(|(n, channel)| self.gate.check_channel(channel, self.longest_action(n)))
+    }
+
+    /// How long the safe actions of a channel's outputs take, which begin together.
+    fn longest_action(&self, channel: usize) -> Duration {
+        self.outputs_of(channel).iter().map(|output| output.action.time()).max().unwrap_or(Duration::ZERO)
     }
 
     /// Which of the gate's outputs are those of a channel; an empty range where there is no such channel.
@@ -249,13 +243,7 @@ impl Provisioning {
 
     /// What a holder's window loses on this gate's `channel`; `None` where that is beyond counting.
     pub fn timing(&self, channel: usize) -> Option<GateTiming> {
-        let action = self.outputs_of(channel).iter().map(|output| output.action.time()).max().unwrap_or(Duration::ZERO);
-        Some(GateTiming {
-            drift: self.gate.drift,
-            lateness: self.gate.lateness,
-            reaction: self.channels.get(channel)?.reaction.checked_add(action)?,
-            longest_window: self.gate.longest_window,
-        })
+        self.gate.timing(self.channels.get(channel)?, self.longest_action(channel))
     }
 
     /// What a channel that is its own authority keeps to.
@@ -318,6 +306,34 @@ impl GateConfig {
             return Err(BadProvisioning::Raises);
         }
         if self.epoch_jump == 0 { Err(BadProvisioning::EpochJump) } else { Ok(()) }
+    }
+
+    /// Checks a channel of this gate, where the longest safe action of its outputs takes `action`.
+    ///
+    /// # Errors
+    /// The first [`BadProvisioning`] that applies.
+    pub fn check_channel(&self, channel: &ChannelConfig, action: Duration) -> Result<(), BadProvisioning> {
+        channel.check()?;
+        let timing = self.timing(channel, action).ok_or(BadProvisioning::LongestWindow)?;
+        if !matches!(timing.window(self.longest_window), Ok(Some(_))) {
+            return Err(BadProvisioning::LongestWindow);
+        }
+        // What a lease of its own takes on this clock at the longest, lock delay included, can be counted.
+        (self.drift.outlast(self.longest_window).ok())
+            .and_then(|longest| longest.checked_add(channel.lock_delay))
+            .filter(|longest| *longest <= Duration::MAX_ANSWER)
+            .map(drop)
+            .ok_or(BadProvisioning::LongestWindow)
+    }
+
+    /// What a holder's window loses on a channel whose safe action takes so long.
+    fn timing(&self, channel: &ChannelConfig, action: Duration) -> Option<GateTiming> {
+        Some(GateTiming {
+            drift: self.drift,
+            lateness: self.lateness,
+            reaction: channel.reaction.checked_add(action)?,
+            longest_window: self.longest_window,
+        })
     }
 }
 

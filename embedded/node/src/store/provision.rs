@@ -3,13 +3,17 @@
 use core::cmp::Ordering;
 use embedded_storage_async::nor_flash::NorFlash;
 use fencegate::{Duration, Epoch, GrantRecord};
-use fencegate_wire::{ChannelConfig, GateConfig, MAX_CHANNELS, MAX_GATE_OUTPUTS, Provisioning};
+use fencegate_wire::{ChannelConfig, GateConfig, MAX_CHANNELS, MAX_GATE_OUTPUTS, OutputConfig, Provisioning};
+use heapless::Vec;
 use serde::de::DeserializeOwned;
 
 use super::copies::{Loaded, Verdict};
 use super::log::Logs;
 use super::record::{Census, Key, Kind, Mark, Stage};
 use super::{State, Store, StoreError};
+
+/// Where the fences of a provisioning's channels begin.
+type Floors = Vec<(Epoch, u64), MAX_CHANNELS>;
 
 impl<F: NorFlash> Store<F> {
     /// The generation in which a provisioning is staged: not the one in force.
@@ -63,17 +67,17 @@ impl<F: NorFlash> Store<F> {
         let had = old.map_or(0, |old| old.marks);
         let serial = old.map_or(Some(0), |old| old.serial.checked_add(1)).ok_or(StoreError::TooLong)?;
         let census = Census { serial, marks: had.max(channels), channels, outputs };
-        let mut provisioning =
-            Provisioning { gate: config.clone(), channels: heapless::Vec::new(), outputs: heapless::Vec::new() };
-        if !self.assemble(census, &mut provisioning).await || provisioning.check().is_err() {
-            return Err(StoreError::Incomplete);
-        }
+        let wanted = self.checked(census, config).await?;
         // First what is refused: of that nothing is stored.
         for stores in [false, true] {
-            for (channel, wanted) in (0..).zip(&provisioning.channels) {
+            for (channel, (epoch, floor)) in (0..).zip(&wanted) {
                 let key = Key::mark(channel).ok_or(StoreError::Incomplete)?;
                 let is_new = old.is_none_or(|old| channel >= old.marks);
-                let Some(mark) = self.due(key, wanted, config, old.is_none(), is_new).await? else { continue };
+                let Some(mark) =
+                    self.due(key, GrantRecord::floor(*epoch, *floor), config, old.is_none(), is_new).await?
+                else {
+                    continue;
+                };
                 // Also where it is as it was: what a cut has left in one copy may be gone tomorrow.
                 if stores {
                     self.logs.set(&Mark::Stands(mark))?;
@@ -84,16 +88,44 @@ impl<F: NorFlash> Store<F> {
         Ok(census)
     }
 
+    /// Checks that what `census` counts is staged, and is a gate; where the fences of its channels begin. (One piece after the
+    /// other: the future of what had the whole provisioning would be the longest of all.)
+    async fn checked(&mut self, census: Census, config: &GateConfig) -> Result<Floors, StoreError> {
+        config.check().map_err(|_| StoreError::Incomplete)?;
+        let mut actions = Vec::<Duration, MAX_GATE_OUTPUTS>::new();
+        let (mut floors, mut taken) = (Floors::new(), 0);
+        // The outputs come before the channels that they belong to.
+        for key in Key::pieces(census.generation()).filter(|key| census.has(*key)) {
+            let verdict = self.logs.compare(key).await;
+            let fits = if key.kind() == Kind::Output {
+                let output = self.logs.there::<OutputConfig>(verdict).filter(|output| output.check().is_ok());
+                output.is_some_and(|output| actions.push(output.action.time()).is_ok())
+            } else {
+                self.logs.there::<ChannelConfig>(verdict).is_some_and(|channel| {
+                    let own = actions.get(taken..taken + usize::from(channel.outputs)).unwrap_or_default();
+                    taken += own.len();
+                    let action = own.iter().max().copied();
+                    action.is_some_and(|action| config.check_channel(&channel, action).is_ok())
+                        && floors.push((channel.epoch, channel.floor)).is_ok()
+                })
+            };
+            if !fits {
+                return Err(StoreError::Incomplete);
+            }
+        }
+        let counted = (floors.len(), actions.len()) == (census.channels.into(), census.outputs.into());
+        if counted && taken == actions.len() && taken > 0 { Ok(floors) } else { Err(StoreError::Incomplete) }
+    }
+
     /// Where a channel's mark has to stand for a provisioning to be in force; `None` where it is lost.
     async fn due(
         &mut self,
         key: Key,
-        wanted: &ChannelConfig,
+        floor: GrantRecord,
         config: &GateConfig,
         new_gate: bool,
         new_channel: bool,
     ) -> Result<Option<GrantRecord>, StoreError> {
-        let floor = GrantRecord::floor(wanted.epoch, wanted.floor);
         // What a provisioning finds granted runs on: by this gate, by whoever gave the stamps of a channel whose tokens came
         // from outside, over outputs that were another channel's, or by the gate whose place a board takes. Nobody knows for
         // how long, but that it is not more than the longest window. Only on a new gate nothing is.
@@ -104,7 +136,7 @@ impl<F: NorFlash> Store<F> {
             Loaded::Never | Loaded::Lost(_) if new_channel => GrantRecord { ttl: unknown, ..floor },
             Loaded::Found(Mark::Stands(mark)) | Loaded::Unmended(Mark::Stands(mark)) => {
                 let stands = mark.mark.order(&floor.mark) != Some(Ordering::Less);
-                let leap = wanted.epoch.0.saturating_sub(mark.mark.epoch.0);
+                let leap = floor.mark.epoch.0.saturating_sub(mark.mark.epoch.0);
                 if !stands && !new_channel && leap > config.epoch_jump {
                     return Err(StoreError::Incomplete);
                 }
