@@ -325,6 +325,15 @@ impl<F: NorFlash> Store<F> {
         if let Entry::Output { .. } | Entry::Channel { .. } = entry {
             self.vacate(key).await?;
         }
+        if let (true, Entry::Mark { mark, .. }) = (failed_before, entry) {
+            // What failed may have come into force when it was mended: what is lower may not come behind it.
+            let verdict = self.logs.compare(key).await;
+            if let Loaded::Found(found) = self.logs.said::<Mark>(verdict)
+                && found.record().order(&mark.mark) == Some(core::cmp::Ordering::Greater)
+            {
+                return Err(StoreError::Flash);
+            }
+        }
         self.logs.a.fill(|bytes| write(entry, census, bytes))?;
         if failed_before && key == Key::LATCHED {
             // It holds where one copy has it, and the first may be the one that takes nothing.

@@ -310,3 +310,33 @@ fn a_stop_is_stored_where_one_copy_takes_nothing() {
         assert_eq!(memory.latched.inhibited, 3, "{worn:?}");
     }
 }
+
+/// An epoch fails, and has come into one copy. Mended it is in both, and a lower one does not come behind it: should the first rot
+/// away later, nothing would say which of the two was in force.
+#[test]
+fn what_failed_and_was_mended_is_not_gone_below() {
+    let epoch = |n| GrantRecord::floor(Epoch(n), 0);
+    let mut store = open::<Flash>(gate_of(8));
+    let _ = block_on(store.boot());
+    put(&mut store, 0, epoch(1)).unwrap();
+    let mut in_force = 0;
+    for power in 0..120 {
+        let before = chip(store);
+        store = open::<Flash>(before.clone());
+        let _ = block_on(store.boot());
+        set_power(&mut store, power * BYTE);
+        let failed = put(&mut store, 0, epoch(9)).is_err();
+        set_power(&mut store, usize::MAX / 2);
+        let lower = put(&mut store, 0, epoch(3));
+        let (memory, _) = memory::<Flash>(chip(store));
+        let found = trusted(&memory, 0).unwrap().mark.epoch;
+        assert!(
+            !failed || found == if lower.is_ok() { Epoch(3) } else { Epoch(9) },
+            "{power}: {found:?} after {lower:?}"
+        );
+        in_force += usize::from(failed && lower.is_err());
+        store = open::<Flash>(before);
+        let _ = block_on(store.boot());
+    }
+    assert!(in_force > 10, "{in_force}");
+}

@@ -80,7 +80,7 @@ impl Chip {
             places: None,
             fickle: false,
             worn: 0..0,
-            dead: None,
+            dead: Some(false),
         }
     }
 
@@ -302,7 +302,7 @@ impl<const WORD: usize> NorFlash for Checked<WORD> {
 
 impl<const WORD: usize> From<Chip> for Checked<WORD> {
     fn from(chip: Chip) -> Self {
-        Self(Nor(Chip { dead: chip.dead.or(Some(false)), ..chip }))
+        Self(Nor(chip))
     }
 }
 
