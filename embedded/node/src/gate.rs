@@ -48,7 +48,7 @@ pub struct Gate {
     mended: u8,
     /// Until when each store that was refused as `busy` is waited for: those of each channel's holders, and at the end those
     /// of the operator and the gate itself.
-    store_wanted: [Option<Deadline>; MAX_CHANNELS + 1],
+    store_wanted: [Deadline; MAX_CHANNELS + 1],
     channels: heapless::Vec<Channel, MAX_CHANNELS>,
     lines: heapless::Vec<Line, MAX_GATE_OUTPUTS>,
     inputs: Inputs,
@@ -135,7 +135,7 @@ impl Gate {
             storable: true,
             mends: false,
             mended: 0,
-            store_wanted: [None; MAX_CHANNELS + 1],
+            store_wanted: [Deadline::at(Instant::from_micros(0)); MAX_CHANNELS + 1],
             channels: heapless::Vec::new(),
             inputs: Inputs::default(),
             challenger: Challenger::new(0),
@@ -375,7 +375,7 @@ impl Gate {
             channel.is_letting_go() || (channel.is_driven() && short && Some(n) != own.map(usize::from))
         });
         if let Some(wanted) = self.store_wanted.get_mut(own.map_or(MAX_CHANNELS, usize::from)) {
-            *wanted = Deadline::after(now, WANTED).filter(|_| busy);
+            *wanted = Deadline::after(now, WANTED).filter(|_| busy).unwrap_or(Deadline::at(now));
         }
         if busy { Err(Reason::Busy) } else { Ok(()) }
     }

@@ -216,12 +216,12 @@ impl Gate {
     /// it is asked for again, and none at all where it mends first: a holder that drives so again and again would keep the
     /// gate busy for ever.
     fn has_room(&self, now: Instant, number: u8, drive: &Drive) -> Result<(), Reason> {
-        let waits = |until: Option<Deadline>| until.is_some_and(|until| !until.is_over(now));
+        let waits = |until: Deadline| !until.is_over(now);
         let room = self.board.worst_store.checked_add(AGAIN).filter(|_| !self.mends);
         let mut others = self.store_wanted.iter().enumerate().filter(|(n, _)| *n != usize::from(number));
         let short = others.any(|(_, until)| waits(*until)) && room.is_none_or(|room| drive.deadline.left(now) <= room);
         let channel = self.channel(number)?;
-        if short || channel.is_letting_go() || waits(channel.wanted) { Err(Reason::Busy) } else { Ok(()) }
+        if short || channel.is_letting_go() || channel.wanted.is_some_and(waits) { Err(Reason::Busy) } else { Ok(()) }
     }
 
     /// The last station: the time, once more, and then the outputs.

@@ -255,11 +255,13 @@ impl<F: NorFlash> Logs<F> {
     /// Reads what `copy` holds under `key`, past any cache of the flash, into the copy's slot.
     pub(super) async fn fetch(&mut self, copy: Copy, key: Key) {
         let range = self.range(copy);
-        let places = self.places_mut(copy).take();
         if self.looks_half_erased(copy).await {
+            *self.places_mut(copy) = None;
             self.slot_mut(copy).spoil();
             return;
         }
+        // Gone where this fails.
+        let places = self.places_mut(copy).take();
         let Self { flash, a, b, buffer, .. } = self;
         let slot = if copy == Copy::A { a } else { b };
         slot.spoil();
@@ -291,11 +293,13 @@ impl<F: NorFlash> Logs<F> {
 
     /// Appends what is in the slot of `from` to the log of `to`. An empty value removes the record.
     pub(super) async fn append(&mut self, from: Copy, to: Copy, key: Key) -> Result<(), StoreError> {
-        let places = self.places_mut(to).take();
         if self.looks_half_erased(to).await {
+            *self.places_mut(to) = None;
             return Err(StoreError::Flash);
         }
         let range = self.range(to);
+        // Gone where this fails.
+        let places = self.places_mut(to).take();
         let Self { flash, a, b, buffer, .. } = self;
         let value = match from {
             Copy::A => a.value(),

@@ -4,16 +4,12 @@ use core::cmp::Ordering;
 use embedded_storage_async::nor_flash::NorFlash;
 use fencegate::{Duration, Epoch, GrantRecord};
 use fencegate_wire::{ChannelConfig, GateConfig, MAX_CHANNELS, MAX_GATE_OUTPUTS, OutputConfig, Provisioning};
-use heapless::Vec;
 use serde::de::DeserializeOwned;
 
 use super::copies::{Loaded, Verdict};
 use super::log::Logs;
 use super::record::{Census, Key, Kind, Mark, Stage};
 use super::{State, Store, StoreError};
-
-/// Where the fences of a provisioning's channels begin.
-type Floors = Vec<(Epoch, u64), MAX_CHANNELS>;
 
 impl<F: NorFlash> Store<F> {
     /// The generation in which a provisioning is staged: not the one in force.
@@ -67,17 +63,15 @@ impl<F: NorFlash> Store<F> {
         let had = old.map_or(0, |old| old.marks);
         let serial = old.map_or(Some(0), |old| old.serial.checked_add(1)).ok_or(StoreError::TooLong)?;
         let census = Census { serial, marks: had.max(channels), channels, outputs };
-        let wanted = self.checked(census, config).await?;
+        self.check(census, config).await?;
         // First what is refused: of that nothing is stored.
         for stores in [false, true] {
-            for (channel, (epoch, floor)) in (0..).zip(&wanted) {
+            for channel in 0..channels {
                 let key = Key::mark(channel).ok_or(StoreError::Incomplete)?;
+                let ChannelConfig { epoch, floor, .. } = self.piece(Key::channel(census.generation(), channel)).await?;
                 let is_new = old.is_none_or(|old| channel >= old.marks);
-                let Some(mark) =
-                    self.due(key, GrantRecord::floor(*epoch, *floor), config, old.is_none(), is_new).await?
-                else {
-                    continue;
-                };
+                let floor = GrantRecord::floor(epoch, floor);
+                let Some(mark) = self.due(key, floor, config, old.is_none(), is_new).await? else { continue };
                 // Also where it is as it was: what a cut has left in one copy may be gone tomorrow.
                 if stores {
                     self.logs.set(&Mark::Stands(mark))?;
@@ -88,33 +82,29 @@ impl<F: NorFlash> Store<F> {
         Ok(census)
     }
 
-    /// Checks that what `census` counts is staged, and is a gate; where the fences of its channels begin. (One piece after the
-    /// other: the future of what had the whole provisioning would be the longest of all.)
-    async fn checked(&mut self, census: Census, config: &GateConfig) -> Result<Floors, StoreError> {
+    /// Checks that what `census` counts is staged, and is a gate. (One piece after the other: the future of what had the whole
+    /// provisioning would be the longest of all.)
+    async fn check(&mut self, census: Census, config: &GateConfig) -> Result<(), StoreError> {
         config.check().map_err(|_| StoreError::Incomplete)?;
-        let mut actions = Vec::<Duration, MAX_GATE_OUTPUTS>::new();
-        let (mut floors, mut taken) = (Floors::new(), 0);
-        // The outputs come before the channels that they belong to.
-        for key in Key::pieces(census.generation()).filter(|key| census.has(*key)) {
-            let verdict = self.logs.compare(key).await;
-            let fits = if key.kind() == Kind::Output {
-                let output = self.logs.there::<OutputConfig>(verdict).filter(|output| output.check().is_ok());
-                output.is_some_and(|output| actions.push(output.action.time()).is_ok())
-            } else {
-                self.logs.there::<ChannelConfig>(verdict).is_some_and(|channel| {
-                    let own = actions.get(taken..taken + usize::from(channel.outputs)).unwrap_or_default();
-                    taken += own.len();
-                    let action = own.iter().max().copied();
-                    action.is_some_and(|action| config.check_channel(&channel, action).is_ok())
-                        && floors.push((channel.epoch, channel.floor)).is_ok()
-                })
-            };
-            if !fits {
-                return Err(StoreError::Incomplete);
+        let mut output = 0;
+        for channel in 0..census.channels {
+            let channel = self.piece::<ChannelConfig>(Key::channel(census.generation(), channel)).await?;
+            let mut action = Duration::ZERO;
+            for _ in 0..channel.outputs {
+                let own = self.piece::<OutputConfig>(Key::output(census.generation(), output)).await?;
+                own.check().map_err(|_| StoreError::Incomplete)?;
+                action = action.max(own.action.time());
+                output += 1;
             }
+            config.check_channel(&channel, action).map_err(|_| StoreError::Incomplete)?;
         }
-        let counted = (floors.len(), actions.len()) == (census.channels.into(), census.outputs.into());
-        if counted && taken == actions.len() && taken > 0 { Ok(floors) } else { Err(StoreError::Incomplete) }
+        if census.channels > 0 && output == census.outputs { Ok(()) } else { Err(StoreError::Incomplete) }
+    }
+
+    /// An output or a channel as it is staged.
+    async fn piece<T: DeserializeOwned>(&mut self, key: Option<Key>) -> Result<T, StoreError> {
+        let verdict = self.logs.compare(key.ok_or(StoreError::Incomplete)?).await;
+        self.logs.there(verdict).ok_or(StoreError::Incomplete)
     }
 
     /// Where a channel's mark has to stand for a provisioning to be in force; `None` where it is lost.
