@@ -145,6 +145,8 @@ fn an_erase_of_400_ms_does_not_move_the_end_of_another_channels_window() {
     for boots in 2..7 {
         token = age(&folder.path().join("gate.flash"), token);
         let gate = EmulatedGate::of(Board::Rp2040, folder);
+        // Whose log is full all round: a boot reads all of it.
+        println!("boot {boots} was ready at {} µs on its clock", gate.ask("log").1["events"][0]["at_us"]);
         if ends_in_an_erase(&gate, &mut token) {
             assert_eq!(gate.channel(1)["state"], "safe");
             assert_eq!((&gate.ask("status").1["boots"], gate.gave_up()), (&json!(boots), false), "no reset");

@@ -44,6 +44,7 @@
 
 mod copies;
 mod log;
+mod pages;
 mod provision;
 mod record;
 
