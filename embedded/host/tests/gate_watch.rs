@@ -301,3 +301,54 @@ fn a_log_that_is_followed_begins_anew_with_a_boot() {
     let next = object();
     assert_eq!([&next["number"], &next["boots"]], [0, 4]);
 }
+
+/// A board that counts no boots, since it is blank or its flash takes none, says 0 of each: but not the same things happen at the
+/// same times.
+#[test]
+fn a_log_that_is_followed_begins_anew_with_a_boot_that_was_not_counted() {
+    let late = Arc::new(AtomicU32::new(0));
+    let booted = Arc::clone(&late);
+    let gate = FakeGate::new(move |asked| match logged(asked, 0) {
+        Then::Reply(Reply::Log(mut events)) => {
+            let late = Duration::from_micros(booted.load(Ordering::SeqCst).into());
+            events.iter_mut().for_each(|event| event.at = event.at.checked_add(late).expect("small"));
+            Then::Reply(Reply::Log(events))
+        }
+        then => then,
+    });
+    let mut log = Running::new(&format!("{} log --follow --every 5ms --json", gate.gate()));
+    let mut object = || -> Value { serde_json::from_str(&log.line()).expect("an object") };
+    let times: Vec<_> = (0..4).map(|_| object()["at_us"].clone()).collect();
+    assert_eq!(times, [0, 1_234_567, 61_000_000, 62_000_000]);
+    late.store(7, Ordering::SeqCst);
+    let next = object();
+    assert_eq!([&next["number"], &next["at_us"]], [0, 7]);
+}
+
+/// The same refusal again is counted in the last event, which is no boot.
+#[test]
+fn a_log_that_is_followed_goes_on_where_its_last_refusal_is_counted_up() {
+    let (times, faulty) = (Arc::new(AtomicU32::new(3)), Arc::new(AtomicBool::new(false)));
+    let (counted, fault) = (Arc::clone(&times), Arc::clone(&faulty));
+    let gate = FakeGate::new(move |asked| match logged(asked, 3) {
+        Then::Reply(Reply::Log(mut events)) => {
+            events.retain(|event| event.number < 3 || fault.load(Ordering::SeqCst));
+            for event in &mut events {
+                if let What::Refused { times, .. } = &mut event.what {
+                    *times = u16::try_from(counted.load(Ordering::SeqCst)).expect("small");
+                    event.at = Instant::from_micros(61_000_000 + u64::from(*times));
+                }
+            }
+            Then::Reply(Reply::Log(events))
+        }
+        then => then,
+    });
+    let mut log = Running::new(&format!("{} log --follow --every 5ms --json", gate.gate()));
+    let mut object = || -> Value { serde_json::from_str(&log.line()).expect("an object") };
+    let numbers: Vec<_> = (0..3).map(|_| object()["number"].clone()).collect();
+    assert_eq!(numbers, [0, 1, 2]);
+    times.store(9, Ordering::SeqCst);
+    std::thread::sleep(time::Duration::from_millis(50));
+    faulty.store(true, Ordering::SeqCst);
+    assert_eq!(object()["number"], 3);
+}

@@ -145,7 +145,7 @@ pub(super) async fn run(session: &Session, Log { follow, every }: Log) -> Result
 
 /// Asks again and again. A boot begins the numbers anew, and the log with them.
 async fn go_on<L: Line>(session: &Session, gate: &mut GateClient<L>, every: Duration) -> Result<Outcome, Failure> {
-    let (mut asked, mut booted, mut next) = (session.started, None, 0);
+    let (mut asked, mut booted, mut last) = (session.started, None, None::<Event>);
     loop {
         let give_up = session.give_up(asked)?;
         let boots = match gate.call(Operation::new(Request::Status), give_up).await {
@@ -155,25 +155,46 @@ async fn go_on<L: Line>(session: &Session, gate: &mut GateClient<L>, every: Dura
             Err(error) => return failed(session, error),
         };
         if booted.replace(boots) != Some(boots) {
-            next = 0;
+            last = None;
         }
-        let events = match gate.log(next, give_up).await {
+        // From the last one on, which is another's or is not there where a boot was not counted.
+        let mut events = match gate.log(last.map_or(0, |last| last.number), give_up).await {
             Ok(events) => events,
             Err(error) => return failed(session, error),
         };
+        match (last, events.first()) {
+            (Some(before), Some(first)) if is_same(&before, first) => last = Some(events.remove(0)),
+            (None, _) => {}
+            (Some(last), Some(first)) if first.number > last.number => {} // what is between was overwritten
+            (Some(_), _) => {
+                last = None;
+                continue;
+            }
+        }
         for event in &events {
             if session.json {
                 output::print_json(&EventJson::from(event))?;
             } else {
                 output::print(line(event))?;
             }
-            next = event.number.saturating_add(1);
+            last = Some(*event);
         }
         sleep(every.into()).await;
         if super::watch::is_closed(&std::io::stdout()) {
             return Ok(Outcome::Yes);
         }
         asked = clock::now();
+    }
+}
+
+/// Whether an event is one from before, of the same boot: as it was, or the same refusal again, which is counted in it.
+fn is_same(before: &Event, now: &Event) -> bool {
+    match (before.what, now.what) {
+        (What::Refused { reason, times }, What::Refused { reason: again, times: all }) => {
+            let same = (before.number, before.channel, reason) == (now.number, now.channel, again);
+            same && before.at <= now.at && times <= all
+        }
+        _ => before == now,
     }
 }
 
