@@ -184,9 +184,9 @@ impl Channel {
     }
 
     /// Takes a fault, which holds it until it is rearmed; `last` is the last challenge that was issued. One that holds it
-    /// already does not begin anew.
+    /// already does not begin anew, but for a contact's: it may be another contact, or the same once more.
     pub(crate) fn hold(&mut self, fault: Fault, last: u64) {
-        if self.fault.replace(fault) != Some(fault) {
+        if self.fault.replace(fault) != Some(fault) || fault == Fault::Feedback {
             self.since = last;
         }
     }

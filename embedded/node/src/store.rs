@@ -70,8 +70,8 @@ pub enum StoreError {
     TooLong,
     /// The end of a provisioning that lacks something, or that no gate could work with. Nothing has changed.
     Incomplete,
-    /// It has no place on this board: a mark for a channel that it does not have, or anything where the provisioning is
-    /// lost or was not read yet.
+    /// It has no place on this board: a mark for a channel that it does not have, or below one that a failed store has left; or
+    /// anything where the provisioning is lost or was not read yet.
     NoPlace,
 }
 
@@ -326,13 +326,13 @@ impl<F: NorFlash> Store<F> {
         if let Entry::Output { .. } | Entry::Channel { .. } = entry {
             self.vacate(key).await?;
         }
-        if let (true, Entry::Mark { mark, .. }) = (failed_before, entry) {
-            // What failed may have come into force when it was mended: what is lower may not come behind it.
+        if let Entry::Mark { mark, .. } = entry {
+            // What failed has come into force where it was mended: what is lower may not come behind it.
             let verdict = self.logs.compare(key).await;
             if let Loaded::Found(found) = self.logs.said::<Mark>(verdict)
                 && found.record().order(&mark.mark) == Some(core::cmp::Ordering::Greater)
             {
-                return Err(StoreError::Flash);
+                return Err(StoreError::NoPlace);
             }
         }
         self.logs.a.fill(|bytes| write(entry, census, bytes))?;

@@ -137,8 +137,14 @@ fn a_rearm_for_one_fault_is_not_one_for_the_next() {
     b.inputs.closed = 0;
     b.poll();
     assert_eq!(b.ask_with(Role::Operator, early, REARM), Some(Reason::Replay));
+    // Once more astray, though the fault of before still holds it.
     let late = b.challenge(Role::Operator);
-    assert_eq!(b.ask_with(Role::Operator, late, REARM), None);
+    b.inputs.closed = 1;
+    b.run_to_us(b.now + 60 * MS);
+    b.inputs.closed = 0;
+    b.poll();
+    assert_eq!(b.ask_with(Role::Operator, late, REARM), Some(Reason::Replay));
+    assert_eq!(b.ask(Role::Operator, REARM), None);
 }
 
 /// A person stands before the machine for a while, and not as long as a holder may drive it.

@@ -203,17 +203,18 @@ impl<F: NorFlash> Store<F> {
     async fn salvage(&mut self, copy: Copy, later: &mut [u128; 2]) -> Result<u8, StoreError> {
         self.logs.fetch(copy.other(), Key::GATE).await;
         let whole = decode::<Whole>(self.logs.slot(copy.other()).value()).ok_or(StoreError::Flash)?;
-        // Where nothing of the other one is damaged it has all that was ever acknowledged, and that exactly.
-        if self.logs.is_spotless(copy.other()).await {
-            return Ok(0);
-        }
         let census = whole.census();
+        // What cannot be read here may be higher than what can. Where nothing of the other one is damaged, that has all that
+        // was ever acknowledged, but for what rotted so long ago that its page was reclaimed since.
+        let spotless = self.logs.is_spotless(copy.other()).await;
         let mut salvaged = 0_u8;
         for key in
             Key::all().filter(|key| matches!(key.kind(), Kind::Boots | Kind::Latched | Kind::Mark) && census.has(*key))
         {
-            self.logs.highest(copy.other(), key).await?;
-            self.logs.highest(copy, key).await?;
+            let readable = self.logs.highest(copy.other(), key).await? & self.logs.highest(copy, key).await?;
+            if !readable && !spotless {
+                return Err(StoreError::Flash);
+            }
             self.logs.fetch(copy.other(), key).await;
             let (here, there) = (self.logs.slot(copy).value(), self.logs.slot(copy.other()).value());
             // A boot counter that was lost once began anew anywhere, and what is left of the one before may be higher.
@@ -321,11 +322,16 @@ impl<F: NorFlash> Store<F> {
                 continue;
             }
             // A boot counter or a mark that is lost from both copies is none to wait for: a copy that cannot be cleared for its
-            // sake would stay torn for good. (What else the other one has of these was salvaged.)
-            let is_piece = key == Key::GATE || key.is_piece();
-            self.logs.fetch(copy.other(), key).await;
-            if is_piece || !self.logs.slot(copy.other()).value().is_empty() {
-                return false;
+            // sake would stay torn for good.
+            match key.kind() {
+                Kind::Boots => {}
+                Kind::Mark => {
+                    let looked = self.logs.highest(copy.other(), key).await;
+                    if looked.is_err() || !self.logs.slot(copy.other()).value().is_empty() {
+                        return false;
+                    }
+                }
+                _ => return false,
             }
         }
         census.is_some()

@@ -2,6 +2,7 @@
 
 use core::cmp::Ordering;
 use core::ops::Range;
+use crc::{Algorithm, CRC_16_IBM_SDLC, Crc, NoTable};
 use embedded_storage_async::nor_flash::NorFlash;
 
 use super::log::{BUFFER, Copy, Logs, log_check};
@@ -19,23 +20,41 @@ fn last_word<F: NorFlash>(page: u32) -> u32 {
     page.saturating_add(erase_size::<F>().saturating_sub(word))
 }
 
+/// The length of a record, by its head: after the check value of what follows comes the length, and that one's own check value
+/// (CRC-16F/4.2, never all ones); `None` where they do not agree.
+fn length(head: &[u8]) -> Option<usize> {
+    const LENGTH_CHECK: Crc<u16, NoTable> =
+        Crc::<u16, NoTable>::new(&Algorithm { poly: 0x1a2e_u16.reverse_bits(), init: 0xffff, ..CRC_16_IBM_SDLC });
+    let [low, high, check @ ..] = *head.get(4..8)?.first_chunk::<4>()?;
+    let agrees = LENGTH_CHECK.checksum(&[low, high]).min(0xfffe) == u16::from_le_bytes(check);
+    agrees.then(|| u16::from_le_bytes([low, high]).into())
+}
+
 impl<F: NorFlash> Logs<F> {
-    /// A bit for each key under which a copy seems to have something. What this misses is only looked for later.
+    /// Bytes of a record's head.
+    const HEAD: usize = 8_usize.next_multiple_of(Self::WORD);
+
+    /// A bit for each key under which a copy seems to have something. What this misses is looked for by the store that moves it.
     pub(super) async fn keys(&mut self, copy: Copy) -> u128 {
-        let header = 8_usize.next_multiple_of(Self::WORD);
+        let header = Self::HEAD;
         let mut keys = 0;
         for page in self.range(copy).step_by(F::ERASE_SIZE) {
             let Ok(page) = usize::try_from(page) else { break };
             let mut at = page + Self::WORD;
             while at + header + Self::WORD < page + F::ERASE_SIZE {
-                let Ok(bytes) = self.read(at, header + Self::WORD).await else { break };
-                let (Some([low, high]), Some(key)) = (bytes.get(4..6), bytes.get(header)) else { break };
-                let len = usize::from(u16::from_le_bytes([*low, *high]));
-                if len == 0xffff {
+                let Ok(bytes) = self.read(at, header + Self::WORD).await else {
+                    at += Self::WORD;
+                    continue;
+                };
+                if bytes.iter().all(|byte| *byte == 0xff) {
                     break;
                 }
-                keys |= 1_u128.checked_shl((*key).into()).unwrap_or(0);
-                at += header + len.next_multiple_of(Self::WORD);
+                // As the log does: what has no length is gone past by a word.
+                let len = length(bytes);
+                if let (Some(_), Some(key)) = (len, bytes.get(header)) {
+                    keys |= 1_u128.checked_shl((*key).into()).unwrap_or(0);
+                }
+                at += len.map_or(Self::WORD, |len| header + len.next_multiple_of(Self::WORD));
             }
         }
         keys
@@ -80,7 +99,10 @@ impl<F: NorFlash> Logs<F> {
             filling = (begun, full) == (Some(true), Some(false));
             let _ = first.get_or_insert(begun);
         }
-        filling && first == Some(Some(true)) || self.fold(range, (), |(), _| ()).await.is_none()
+        // A read that failed once is not believed.
+        let unreadable = self.fold(range.clone(), (), |(), _| ()).await.is_none()
+            && self.fold(range, (), |(), _| ()).await.is_none();
+        filling && first == Some(Some(true)) || unreadable
     }
 
     /// Whether there is half a record in the page that a copy is filling.
@@ -93,7 +115,7 @@ impl<F: NorFlash> Logs<F> {
         false
     }
 
-    /// Whether no record of a copy is damaged, of those that were ever written and are still there.
+    /// Whether no record of a copy is damaged, of those that are still there.
     pub(super) async fn is_spotless(&mut self, copy: Copy) -> bool {
         for page in self.range(copy).step_by(F::ERASE_SIZE) {
             if !self.is_clean(page).await {
@@ -108,22 +130,18 @@ impl<F: NorFlash> Logs<F> {
         let Ok(mut at) = usize::try_from(page) else { return false };
         let end = at + F::ERASE_SIZE - Self::WORD;
         at += Self::WORD;
-        let header = 8_usize.next_multiple_of(Self::WORD);
+        let header = Self::HEAD;
         while at + header <= end {
             let Ok(bytes) = self.read(at, header).await else { return false };
             if bytes.iter().all(|byte| *byte == 0xff) {
                 let [at, end] = [at, end].map(|at| u32::try_from(at).unwrap_or(u32::MAX));
                 return self.is_erased(at..end).await;
             }
-            // After the check value comes the length.
-            let (check, len) = match bytes {
-                [a, b, c, d, low, high, ..] => {
-                    (u32::from_le_bytes([*a, *b, *c, *d]), u16::from_le_bytes([*low, *high]))
-                }
-                _ => return false,
+            let (Some(check), Some(len)) = (bytes.first_chunk().map(|check| u32::from_le_bytes(*check)), length(bytes))
+            else {
+                return false;
             };
             at += header;
-            let len = usize::from(len);
             let padded = len.next_multiple_of(Self::WORD);
             if at + padded > end {
                 return false;
@@ -144,15 +162,25 @@ impl<F: NorFlash> Logs<F> {
     /// pages, and puts the highest into the copy's slot. Whole is what the log's check value says, which has the key in it:
     /// an erase that was cut off may have made another key of it.
     ///
+    /// Says whether every word could be read: what is in one that cannot may be higher.
+    ///
     /// # Errors
-    /// Where one is of a later firmware's format, or a word cannot be read: what is there may be higher than all that can be.
-    pub(super) async fn highest(&mut self, copy: Copy, key: Key) -> Result<(), StoreError> {
+    /// Where one is of a later firmware's format, which may be higher than all that can be read here.
+    pub(super) async fn highest(&mut self, copy: Copy, key: Key) -> Result<bool, StoreError> {
         self.slot_mut(copy).fill(|_| Some(0))?;
+        let mut readable = true;
         for page in self.range(copy).step_by(F::ERASE_SIZE) {
             let page = usize::try_from(page).map_err(|_| StoreError::Flash)?;
             let end = page + F::ERASE_SIZE - Self::WORD;
             for at in (page + Self::WORD..end).step_by(Self::WORD) {
-                let Some(len) = self.whole_at(at, end, key).await? else { continue };
+                let len = match self.whole_at(at, end, key).await {
+                    Ok(Some(len)) => len,
+                    Ok(None) => continue,
+                    Err(_) => {
+                        readable = false;
+                        continue;
+                    }
+                };
                 let Self { a, b, buffer, .. } = self;
                 let slot = if copy == Copy::A { a } else { b };
                 let value = buffer.get(1..len).unwrap_or_default();
@@ -168,12 +196,12 @@ impl<F: NorFlash> Logs<F> {
                 }
             }
         }
-        Ok(())
+        Ok(readable)
     }
 
     /// Reads a record that is whole by itself at `at`, and under `key`, into the buffer; how long it is there with its key.
     async fn whole_at(&mut self, at: usize, end: usize, key: Key) -> Result<Option<usize>, StoreError> {
-        let header = 8_usize.next_multiple_of(Self::WORD);
+        let header = Self::HEAD;
         if at + header + Self::WORD > end {
             return Ok(None);
         }

@@ -68,10 +68,13 @@ impl<F: NorFlash> Store<F> {
         for stores in [false, true] {
             for channel in 0..channels {
                 let key = Key::mark(channel).ok_or(StoreError::Incomplete)?;
-                let ChannelConfig { epoch, floor, .. } = self.piece(Key::channel(census.generation(), channel)).await?;
+                let failed = |error| if stores { StoreError::Flash } else { error };
+                let wanted = self.piece(Key::channel(census.generation(), channel)).await.map_err(failed)?;
+                let ChannelConfig { epoch, floor, .. } = wanted;
                 let is_new = old.is_none_or(|old| channel >= old.marks);
                 let floor = GrantRecord::floor(epoch, floor);
-                let Some(mark) = self.due(key, floor, config, old.is_none(), is_new).await? else { continue };
+                let mark = self.due(key, floor, config, old.is_none(), is_new).await.map_err(failed)?;
+                let Some(mark) = mark else { continue };
                 // Also where it is as it was: what a cut has left in one copy may be gone tomorrow.
                 if stores {
                     self.logs.set(&Mark::Stands(mark))?;
@@ -154,6 +157,7 @@ impl<F: NorFlash> Store<F> {
         };
         let clean = self.stage == Some(Stage::Done);
         self.stage = None;
+        self.logs.forget(); // nothing is driven: there is time to look for everything as a boot does
         self.logs.set(&stage)?;
         self.logs.store(Key::STAGE).await?;
         if stage == Stage::Underway {

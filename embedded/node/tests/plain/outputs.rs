@@ -11,10 +11,10 @@ impl Plain {
         }
     }
 
-    /// A fault begins, unless it is the one that is there.
+    /// A fault begins, unless it is the one that is there; a contact that is astray begins anew all the while.
     fn hold(&mut self, n: usize, fault: Fault) {
         let c = &mut self.channels[n];
-        if c.fault != Some(fault) {
+        if c.fault != Some(fault) || fault == Fault::Feedback {
             (c.fault, c.fault_since) = (Some(fault), self.last);
         }
     }
@@ -52,10 +52,13 @@ impl Plain {
                 output += 1;
             }
             self.channels[n].rearming &= !self.is_astray(n);
-            if self.is_astray(n) && self.channels[n].fault != Some(Fault::Feedback) {
-                self.let_go(n, now);
+            if self.is_astray(n) {
+                let is_new = self.channels[n].fault != Some(Fault::Feedback);
                 self.hold(n, Fault::Feedback);
-                self.set(n);
+                if is_new {
+                    self.let_go(n, now);
+                    self.set(n);
+                }
             }
         }
     }

@@ -34,6 +34,14 @@ fn assert_not_behind(later: &Model, earlier: &Model, context: &str) {
     assert!(serials.0 >= serials.1, "{context}: latched {serials:?}");
 }
 
+/// Of two TTLs under one mark the longer is believed, though it be the older one.
+fn is_or_longer(found: &Remembered, mark: &Remembered) -> bool {
+    match (found, mark) {
+        (Remembered::Mark(found), Remembered::Mark(mark)) => found.mark == mark.mark && found.ttl >= mark.ttl,
+        _ => found == mark,
+    }
+}
+
 /// Cut after `power` of `operation`.
 fn cut<F: Part>(chip: &Chip, from: &Model, operation: &Operation, power: usize, random: &mut Random) {
     let to = from.after(operation);
@@ -53,7 +61,7 @@ fn cut<F: Part>(chip: &Chip, from: &Model, operation: &Operation, power: usize, 
     let stand = |found: &Model, models: &[&Model]| {
         let mut each = found.marks.iter().enumerate();
         found.marks.len() == found.provisioning.channels.len()
-            && each.all(|(n, mark)| models.iter().any(|model| model.marks[n] == *mark))
+            && each.all(|(n, mark)| models.iter().any(|model| is_or_longer(mark, &model.marks[n])))
     };
     let is = |found: &Model| {
         let done = is_at(found, &to) || !acknowledged && is_at(found, &either);
@@ -427,4 +435,5 @@ fn cut_after_cut_nothing_goes_down() {
     cuts_upon_cuts::<Nor<16>>(lives);
     cuts_upon_cuts::<Nor<32>>(lives);
     cuts_upon_cuts::<Words<Nor<1>>>(lives);
+    cuts_upon_cuts::<Checked<8>>(lives);
 }

@@ -58,11 +58,12 @@ fn a_lost_boot_counter_is_a_loss_until_the_operator_says_otherwise() {
     for round in 0..5 {
         let mut store = open::<Flash>(flash);
         let _ = block_on(store.boot());
-        put(&mut store, 0, mark(5)).unwrap();
+        let five = GrantRecord { mark: FenceRecord { epoch: Epoch(round), ..mark(5).mark }, ..mark(5) };
+        put(&mut store, 0, five).unwrap();
         lost_boots(&mut store);
         let (lost, flash_after) = memory::<Flash>(chip(store));
         assert!(lost.storable && all_lost(&lost) && lost.boots >= 1 << 31);
-        assert_eq!(lost.marks[0], Remembered::Lost(mark(5).mark), "what could still be read");
+        assert_eq!(lost.marks[0], Remembered::Lost(five.mark), "what could still be read");
         assert!(!counts.contains(&lost.boots), "{} again", lost.boots);
         counts.push(lost.boots);
         let mut store = open::<Flash>(flash_after);
@@ -70,7 +71,7 @@ fn a_lost_boot_counter_is_a_loss_until_the_operator_says_otherwise() {
         block_on(store.count(lost.boots)).unwrap();
         let (next, after) = memory::<Flash>(chip(store));
         assert_eq!(next.boots, lost.boots + 1);
-        assert!(all_lost(&next) && next.marks[0] == Remembered::Lost(mark(5).mark));
+        assert!(all_lost(&next) && next.marks[0] == Remembered::Lost(five.mark));
         let mut store = open::<Flash>(after);
         let _ = block_on(store.boot());
         block_on(store.count(next.boots)).unwrap();
@@ -327,7 +328,13 @@ fn what_failed_and_was_mended_is_not_gone_below() {
         set_power(&mut store, power * BYTE);
         let failed = put(&mut store, 0, epoch(9)).is_err();
         set_power(&mut store, usize::MAX / 2);
-        let lower = put(&mut store, 0, epoch(3));
+        // Whoever mends it, and however often it is asked for.
+        if power % 2 == 0 {
+            put(&mut store, 1, mark(1)).unwrap();
+        }
+        let lower = [(); 3].map(|()| put(&mut store, 0, epoch(3)));
+        assert!(lower.iter().all(|said| *said == lower[0]), "{lower:?}");
+        let lower = lower[0];
         let (memory, _) = memory::<Flash>(chip(store));
         let found = trusted(&memory, 0).unwrap().mark.epoch;
         assert!(

@@ -88,6 +88,7 @@ fn aged(channels: usize, outputs: usize, pages: usize, twice: bool) -> Option<St
 /// how long ago, and soon after a boot too.
 #[test]
 fn a_boot_and_a_raise_read_so_much() {
+    let mut cases = 0;
     for (channels, outputs, twice) in [(5, 5, false), (5, 5, true), (8, 16, true)] {
         for pages in [2, 4, 8, 16] {
             let Some(mut store) = aged(channels, outputs, pages, twice) else { continue };
@@ -112,7 +113,9 @@ fn a_boot_and_a_raise_read_so_much() {
                  at most {most}; at most {boots} for a boot",
                 if twice { "twice" } else { "once" }
             );
-            assert!(most < 3_000, "{most}");
+            assert!(most < 2_500, "{most}"); // as `embedded/PORTING.md` has it
+            cases += 1;
         }
     }
+    assert!(cases > 10, "{cases}");
 }
