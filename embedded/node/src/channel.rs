@@ -41,6 +41,8 @@ pub(crate) struct Channel {
     pub(crate) fault: Option<Fault>,
     /// The last challenge that was issued before that began: a rearm under it, or an older one, was not for this fault.
     since: u64,
+    /// Whether a contact of its outputs does not follow.
+    astray: bool,
     /// Whether its rearm is being stored, and nothing has happened since that it would not be for.
     pub(crate) rearming: bool,
     /// Whether the end of the window that is running has been warned of.
@@ -78,8 +80,8 @@ impl Channel {
         let fault = latched.or(config.rearm_after_window.then_some(Fault::Expired));
         let (wanted, used, operator) = (None, None, None);
         // What was latched in another boot has no challenge of this one before it.
-        let (since, rearming, warned) = (0, false, false);
-        Self { guard, seen, drive, action, cause, fault, since, rearming, warned, wanted, used, operator }
+        let (since, astray, rearming, warned) = (0, false, false, false);
+        Self { guard, seen, drive, action, cause, fault, since, astray, rearming, warned, wanted, used, operator }
     }
 
     /// Whether its storage was lost.
@@ -184,11 +186,21 @@ impl Channel {
     }
 
     /// Takes a fault, which holds it until it is rearmed; `last` is the last challenge that was issued. One that holds it
-    /// already does not begin anew, but for a contact's: it may be another contact, or the same once more.
+    /// already does not begin anew.
     pub(crate) fn hold(&mut self, fault: Fault, last: u64) {
-        if self.fault.replace(fault) != Some(fault) || fault == Fault::Feedback {
+        if self.fault.replace(fault) != Some(fault) {
             self.since = last;
         }
+    }
+
+    /// Takes whether a contact of its outputs does not follow. Once all of them do, whatever rearm was asked for before was for
+    /// less than it has had since.
+    pub(crate) const fn takes_contacts(&mut self, astray: bool, last: u64) {
+        if self.astray && !astray {
+            self.since = last;
+        }
+        self.astray = astray;
+        self.rearming &= !astray;
     }
 
     /// Whether a rearm under `challenge` was meant for what holds it.

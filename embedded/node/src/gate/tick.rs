@@ -89,14 +89,10 @@ impl Gate {
         for n in 0..self.channels.len() {
             let astray = self.is_astray(n, now);
             let Some(channel) = self.channels.get_mut(n) else { return };
-            channel.rearming &= !astray;
-            if !astray {
-                continue;
-            }
-            let is_new = channel.fault != Some(Fault::Feedback);
-            channel.hold(Fault::Feedback, self.challenger.last());
-            if is_new {
+            channel.takes_contacts(astray, self.challenger.last());
+            if astray && channel.fault != Some(Fault::Feedback) {
                 channel.let_go(now, Cause::Fault);
+                channel.hold(Fault::Feedback, self.challenger.last());
                 self.log.write(now, u8::try_from(n).ok(), What::Fault { fault: Fault::Feedback });
                 self.settle(now, n);
             }

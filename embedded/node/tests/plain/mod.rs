@@ -103,6 +103,8 @@ pub(crate) struct Channel {
     fault: Option<Fault>,
     /// The tick of the last challenge before that began.
     fault_since: u64,
+    /// Whether a contact of its outputs does not follow.
+    astray: bool,
     /// A rearm is being stored, and nothing has happened since that it would not be for.
     rearming: bool,
     /// The number and the tick of the last request that was done: a holder's, the operator's.

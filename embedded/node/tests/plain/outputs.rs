@@ -11,10 +11,10 @@ impl Plain {
         }
     }
 
-    /// A fault begins, unless it is the one that is there; a contact that is astray begins anew all the while.
+    /// A fault begins, unless it is the one that is there.
     fn hold(&mut self, n: usize, fault: Fault) {
         let c = &mut self.channels[n];
-        if c.fault != Some(fault) || fault == Fault::Feedback {
+        if c.fault != Some(fault) {
             (c.fault, c.fault_since) = (Some(fault), self.last);
         }
     }
@@ -51,14 +51,16 @@ impl Plain {
                 line.astray = line.astray.or(Some(now)).filter(|_| config.feedback.is_some() && !follows);
                 output += 1;
             }
-            self.channels[n].rearming &= !self.is_astray(n);
-            if self.is_astray(n) {
-                let is_new = self.channels[n].fault != Some(Fault::Feedback);
+            let astray = self.is_astray(n);
+            let c = &mut self.channels[n];
+            c.rearming &= !astray;
+            if std::mem::replace(&mut c.astray, astray) && !astray {
+                c.fault_since = self.last;
+            }
+            if astray && c.fault != Some(Fault::Feedback) {
+                self.let_go(n, now);
                 self.hold(n, Fault::Feedback);
-                if is_new {
-                    self.let_go(n, now);
-                    self.set(n);
-                }
+                self.set(n);
             }
         }
     }
