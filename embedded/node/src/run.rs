@@ -32,7 +32,7 @@ fn hang(worst_store: Duration) -> Duration {
 }
 
 /// What it is loaded with for what takes long and drives nothing: a boot, which reads all that was ever stored, its first
-/// store, which may tidy up after a provisioning, and the end of a provisioning. A watchdog that bites before it is over
+/// store, which may tidy up after a provisioning, and a provisioning. A watchdog that bites before it is over
 /// makes a loop of boots that nobody can end.
 const BOOT: Duration = Duration::from_secs(30);
 
@@ -308,7 +308,10 @@ where
                 }
                 Step::Store(pending) => {
                     let entry = pending.entry();
-                    let least = if let Entry::Gate { .. } = entry { BOOT } else { Duration::ZERO };
+                    let least = match entry {
+                        Entry::Output { .. } | Entry::Channel { .. } | Entry::Gate { .. } => BOOT,
+                        Entry::Mark { .. } | Entry::Latched(_) => Duration::ZERO,
+                    };
                     let stored = self.pins.watch(gate, pin!(self.store.put(&entry)), least).await;
                     let now = self.pins.look(gate);
                     gate.stored(now, pending, stored)

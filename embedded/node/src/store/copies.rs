@@ -225,7 +225,15 @@ impl<F: NorFlash> Store<F> {
             if here.is_empty() || anew || rearms || !higher {
                 continue;
             }
-            self.logs.append(copy, copy.other(), key).await?;
+            // What either holds is held: after a loss its numbers began anew, and an old one is higher.
+            let from = match (key, decode::<Latched>(here), decode::<Latched>(there)) {
+                (Key::LATCHED, Some(here), Some(there)) => {
+                    self.logs.set(&here.or(there))?;
+                    Copy::A
+                }
+                _ => copy,
+            };
+            self.logs.append(from, copy.other(), key).await?;
             let [a, b] = &mut *later;
             *(if copy == Copy::A { a } else { b }) |= 1 << key.number();
             salvaged = salvaged.saturating_add(1);
@@ -321,10 +329,10 @@ impl<F: NorFlash> Store<F> {
             if !slot.value().is_empty() || key == Key::LATCHED && slot.is_missing() {
                 continue;
             }
-            // A boot counter or a mark that is lost from both copies is none to wait for: a copy that cannot be cleared for its
-            // sake would stay torn for good.
+            // What is lost from both copies is nothing to wait for, unless no gate is one without it: a copy that cannot be
+            // cleared for its sake would stay torn for good.
             match key.kind() {
-                Kind::Boots => {}
+                Kind::Boots | Kind::Stage | Kind::Latched => {}
                 Kind::Mark => {
                     let looked = self.logs.highest(copy.other(), key).await;
                     if looked.is_err() || !self.logs.slot(copy.other()).value().is_empty() {

@@ -166,6 +166,7 @@ impl<F: NorFlash> Store<F> {
         if !clean {
             self.clean().await?;
         }
+        self.logs.learn().await; // this provisioning may come to nothing, and raises go on
         self.begun = true;
         Ok(())
     }

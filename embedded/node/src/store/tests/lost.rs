@@ -347,3 +347,28 @@ fn what_failed_and_was_mended_is_not_gone_below() {
     }
     assert!(in_force > 10, "{in_force}");
 }
+
+/// One copy lacks what no gate is less without, and the other is torn in an erase, so that nothing of it can be read: it is
+/// cleared all the same, and the board works.
+#[test]
+fn a_copy_that_lacks_its_stage_is_whole() {
+    for torn in Copy::BOTH {
+        let mut store = open::<Flash>(gate_of(8));
+        let _ = block_on(store.boot());
+        let pages = store.logs.range(torn);
+        let page = usize::try_from(pages.start).unwrap();
+        for token in 1.. {
+            put(&mut store, 0, mark(token)).unwrap();
+            if store.logs.flash.chip().bytes[page + 4092] == 0 {
+                break;
+            }
+        }
+        store.logs.a.fill(|_| Some(0)).unwrap();
+        store.logs.b.fill(|_| Some(0)).unwrap();
+        block_on(store.logs.append(torn, torn.other(), Key::STAGE)).unwrap();
+        let mut chip = chip(store);
+        chip.bytes[page..page + 4].fill(0xff);
+        let (memory, _) = memory::<Flash>(chip);
+        assert!(memory.storable && all_trusted(&memory), "{torn:?}: {memory:?}");
+    }
+}

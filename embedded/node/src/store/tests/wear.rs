@@ -99,6 +99,11 @@ fn a_boot_and_a_raise_read_so_much() {
                 let before = store.logs.flash.chip().reads;
                 put(&mut store, u8::try_from(n % channels).unwrap(), mark(n as u64 + 1)).unwrap();
                 raises.push(store.logs.flash.chip().reads - before);
+                if n % 97 == 20 {
+                    // A provisioning is begun, and comes to nothing.
+                    let piece = Entry::Output { output: 0, config: OutputConfig::switch() };
+                    let _ = block_on(store.put(&piece)).unwrap();
+                }
                 if n % 97 == 96 {
                     let before = store.logs.flash.chip().reads;
                     store = open::<Nor<4>>(chip(store));
@@ -113,7 +118,7 @@ fn a_boot_and_a_raise_read_so_much() {
                  at most {most}; at most {boots} for a boot",
                 if twice { "twice" } else { "once" }
             );
-            assert!(most < 2_500, "{most}"); // as `embedded/PORTING.md` has it
+            assert!(most < 3_000, "{most}"); // as `embedded/PORTING.md` has it
             cases += 1;
         }
     }
