@@ -265,61 +265,6 @@ impl<const WORD: usize, const READ: usize> Part for Nor<WORD, READ> {
     const PAGES: usize = if WORD > 8 || READ > 8 { 6 } else { 4 };
 }
 
-/// A chip with words of `WORD` bytes and a check beside each: one that is torn cannot be read.
-pub(super) struct Checked<const WORD: usize>(Nor<WORD>);
-
-impl<const WORD: usize> ErrorType for Checked<WORD> {
-    type Error = Dead;
-}
-
-impl<const WORD: usize> ReadNorFlash for Checked<WORD> {
-    const READ_SIZE: usize = 1;
-
-    async fn read(&mut self, offset: u32, bytes: &mut [u8]) -> Result<(), Dead> {
-        let start = offset as usize;
-        let words = start / WORD * WORD..(start + bytes.len()).next_multiple_of(WORD);
-        let torn = self.0.0.weak.get(words).ok_or(Dead)?.iter().any(|weak| *weak != 0);
-        if torn { Err(Dead) } else { self.0.read(offset, bytes).await }
-    }
-
-    fn capacity(&self) -> usize {
-        self.0.capacity()
-    }
-}
-
-impl<const WORD: usize> NorFlash for Checked<WORD> {
-    const WRITE_SIZE: usize = WORD;
-    const ERASE_SIZE: usize = 4096;
-
-    async fn erase(&mut self, from: u32, to: u32) -> Result<(), Dead> {
-        self.0.erase(from, to).await
-    }
-
-    async fn write(&mut self, offset: u32, bytes: &[u8]) -> Result<(), Dead> {
-        self.0.write(offset, bytes).await
-    }
-}
-
-impl<const WORD: usize> From<Chip> for Checked<WORD> {
-    fn from(chip: Chip) -> Self {
-        Self(Nor(chip))
-    }
-}
-
-impl<const WORD: usize> From<Checked<WORD>> for Chip {
-    fn from(checked: Checked<WORD>) -> Self {
-        checked.0.0
-    }
-}
-
-impl<const WORD: usize> Part for Checked<WORD> {
-    const PAGES: usize = 4;
-
-    fn name() -> String {
-        format!("words of {WORD} with a check")
-    }
-}
-
 impl From<Chip> for Words<Nor<1>> {
     fn from(chip: Chip) -> Self {
         Self(Nor(chip))

@@ -3,7 +3,7 @@
 
 use super::cuts::set_power;
 use super::model::{Model, Operation, is_one, run, seen};
-use super::nor::{BYTE, Checked, Nor};
+use super::nor::{BYTE, Nor};
 use super::*;
 use crate::words::Words;
 
@@ -180,7 +180,6 @@ fn wide_reads_lose_nothing() {
     lives(hard_lives::<Nor<4, 16>>("wide reads", false, None));
     lives(hard_lives::<Nor<32, 4>>("wide reads", false, None));
     lives(hard_lives::<Words<Nor<1>>>("wide reads", false, None));
-    lives(hard_lives::<Checked<8>>("wide reads", false, None));
 }
 
 /// What a boot has read as whole may read otherwise a moment later, and what was to be mended is then lost: seldom, and always
