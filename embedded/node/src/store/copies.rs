@@ -222,7 +222,9 @@ impl<F: NorFlash> Store<F> {
             let higher = there.is_empty() || key.order(here, there) == Some(Ordering::Greater);
             // A rearm that is in one copy only was answered to nobody.
             let rearms = key == Key::LATCHED && decode::<Latched>(here).is_some_and(|latched| !latched.is_any());
-            if here.is_empty() || anew || rearms || !higher {
+            // Where the other has no count at all, that of this one may be one from long before.
+            let ancient = key == Key::BOOTS && there.is_empty();
+            if here.is_empty() || anew || ancient || rearms || !higher {
                 continue;
             }
             // What either holds is held: after a loss its numbers began anew, and an old one is higher.
@@ -278,7 +280,9 @@ impl<F: NorFlash> Store<F> {
                 (Verdict::Contradiction, Some(copy)) if key.is_piece() => copy,
                 _ => continue,
             };
-            if !from.contains(&copy) {
+            // Of a copy that is to be cleared, the newest count may be gone; where the other one has none, the counter is lost.
+            let doubtful = key == Key::BOOTS && from.len() == 1 && self.logs.slot(copy.other()).value().is_empty();
+            if !from.contains(&copy) || doubtful {
                 continue;
             }
             if let Some([a, b]) = later.as_deref_mut() {

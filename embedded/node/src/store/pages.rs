@@ -10,14 +10,18 @@ use super::record::{CHECK, Key, VALUE, is_sound};
 use super::{FAR, StoreError};
 
 /// What is erased at a time. (Whole pages of more than 4 GiB are no flash's.)
-fn erase_size<F: NorFlash>() -> u32 {
+pub(super) fn erase_size<F: NorFlash>() -> u32 {
     u32::try_from(F::ERASE_SIZE).unwrap_or(u32::MAX)
 }
 
+/// What is written at a time.
+pub(super) fn word_size<F: NorFlash>() -> u32 {
+    u32::try_from(Logs::<F>::WORD).unwrap_or(u32::MAX)
+}
+
 /// Where the marker of a full page is.
-fn last_word<F: NorFlash>(page: u32) -> u32 {
-    let word = u32::try_from(F::WRITE_SIZE.max(F::READ_SIZE)).unwrap_or(u32::MAX);
-    page.saturating_add(erase_size::<F>().saturating_sub(word))
+pub(super) fn last_word<F: NorFlash>(page: u32) -> u32 {
+    page.saturating_add(erase_size::<F>().saturating_sub(word_size::<F>()))
 }
 
 /// The length of a record, by its head: after the check value of what follows comes the length, and that one's own check value
@@ -80,10 +84,11 @@ impl<F: NorFlash> Logs<F> {
     /// Whether a copy's log is between two states, as a cut while a page was opened, closed or erased leaves it. Such a log
     /// may be another tomorrow, since the markers of its pages may read either way; and to repair itself it erases a page
     /// whose records it takes to be in another. Nor does it get past a word that cannot be read, as one that was torn cannot
-    /// on some parts.
+    /// on some parts. What is settled has one page that is being filled; a copy that was being cleared has another that says
+    /// so, or nothing at all.
     pub(super) async fn is_unsettled(&mut self, copy: Copy) -> bool {
         let range = self.range(copy);
-        let (mut first, mut filling) = (None, false);
+        let (mut first, mut filling, mut any) = (None, false, false);
         for page in range.clone().step_by(F::ERASE_SIZE) {
             let begun = self.marker(page).await;
             let full = self.marker(last_word::<F>(page)).await;
@@ -97,18 +102,19 @@ impl<F: NorFlash> Logs<F> {
                 return true;
             }
             filling = (begun, full) == (Some(true), Some(false));
+            any |= filling;
             let _ = first.get_or_insert(begun);
         }
         // A read that failed once is not believed.
         let unreadable = self.fold(range.clone(), (), |(), _| ()).await.is_none()
             && self.fold(range, (), |(), _| ()).await.is_none();
-        filling && first == Some(Some(true)) || unreadable
+        !any || filling && first == Some(Some(true)) || unreadable
     }
 
     /// Whether there is half a record in the page that a copy is filling.
     pub(super) async fn is_torn(&mut self, copy: Copy) -> bool {
         for page in self.range(copy).step_by(F::ERASE_SIZE) {
-            if self.is_filling(page).await {
+            if self.is_begun(page).await && self.is_open(page).await {
                 return !self.is_clean(page).await;
             }
         }
@@ -233,8 +239,13 @@ impl<F: NorFlash> Logs<F> {
         self.marker(page).await == Some(true)
     }
 
+    /// Whether the page at `page` is not full for sure.
+    pub(super) async fn is_open(&mut self, page: u32) -> bool {
+        self.marker(last_word::<F>(page)).await == Some(false)
+    }
+
     /// Whether a marker is there; `None` where it neither is nor is not, or cannot be read.
-    async fn marker(&mut self, at: u32) -> Option<bool> {
+    pub(super) async fn marker(&mut self, at: u32) -> Option<bool> {
         let bytes = self.buffer.get_mut(..Self::WORD)?;
         self.flash.read(at, bytes).await.ok()?;
         match bytes {
@@ -242,41 +253,6 @@ impl<F: NorFlash> Logs<F> {
             _ if bytes.iter().all(|byte| *byte == 0xff) => Some(false),
             _ => None,
         }
-    }
-
-    /// Erases a copy, so that it can be written anew from the other: the page that was written last comes last, so that
-    /// what a cut leaves is never an earlier state of it.
-    pub(super) async fn erase(&mut self, copy: Copy) -> Result<(), StoreError> {
-        *self.places_mut(copy) = None;
-        let range = self.range(copy);
-        let size = erase_size::<F>();
-        let next = |page: u32| if page + size < range.end { page + size } else { range.start };
-        let mut last = None;
-        for page in range.clone().step_by(F::ERASE_SIZE) {
-            let filling = self.is_filling(page).await;
-            if filling && !self.is_filling(next(page)).await {
-                last = Some(page);
-                break;
-            }
-            // Where none is being filled, it is the one before what is erased.
-            let erased = self.is_erased(next(page)..next(page) + size).await;
-            if last.is_none() && erased && !self.is_erased(page..page + size).await {
-                last = Some(page);
-            }
-        }
-        let mut page = next(last.unwrap_or(range.end.saturating_sub(size)));
-        for _ in range.clone().step_by(F::ERASE_SIZE) {
-            if !self.is_erased(page..page + size).await {
-                self.flash.erase(page, page + size).await.map_err(|_| StoreError::Flash)?;
-            }
-            page = next(page);
-        }
-        Ok(())
-    }
-
-    /// Whether a page is begun and not full.
-    async fn is_filling(&mut self, page: u32) -> bool {
-        self.marker(page).await == Some(true) && self.marker(last_word::<F>(page)).await == Some(false)
     }
 
     pub(super) async fn is_erased(&mut self, range: Range<u32>) -> bool {

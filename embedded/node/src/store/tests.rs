@@ -8,6 +8,7 @@
 //! position once, with one throw of the dice for what is torn.
 
 mod basics;
+mod cleared;
 mod cuts;
 mod golden;
 mod lost;

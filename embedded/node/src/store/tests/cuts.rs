@@ -186,11 +186,11 @@ pub(super) fn set_power<F: Part>(store: &mut Store<F>, power: usize) {
 
 /// One step of a life: where the chip and the gate stood, what was done, and after how much power it can be cut: before
 /// each byte that it writes or erases, and not at all.
-struct Step {
-    chip: Chip,
-    model: Model,
-    operation: Operation,
-    powers: Vec<usize>,
+pub(super) struct Step {
+    pub(super) chip: Chip,
+    pub(super) model: Model,
+    pub(super) operation: Operation,
+    pub(super) powers: Vec<usize>,
 }
 
 /// A chip both of whose copies have lost what was under a key.
@@ -202,14 +202,8 @@ fn without<F: Part>(chip: Chip, key: Key) -> Chip {
 
 /// A life of a gate through three full trips round the storage, uncut. Now and then both copies of the boot counter are
 /// lost: what is cut next is the boot that is counted then, and later on the epochs that restore the channels.
-fn a_life<F: Part>(random: &mut Random) -> (Vec<Step>, Chip) {
+pub(super) fn a_life<F: Part>(random: &mut Random) -> (Vec<Step>, Chip) {
     let (mut steps, mut chip, mut model) = (vec![], gate::<F>(), Model::new());
-    // In a soak nothing more happens once the power has failed. That finds, once in some 50,000 cuts, what is not mended yet: the
-    // erase of a copy, cut off between its pages, can uncover what was latched before a rearm (it holds again), and after a loss of
-    // the boot counter a count from long before it. In the sample the processor goes on, on a supply that is too low for the flash.
-    if !soak() {
-        chip.dead = None;
-    }
     while chip.erases.iter().any(|erases| *erases < 3) {
         let operation = match random.below(20) {
             0 => {
