@@ -32,8 +32,7 @@
 //! differently the next time. First everything is written to the copy that lacks it, and the other is left alone until
 //! then, so that a cut at any instant leaves one that is whole. Nothing is erased because it looks corrupt, unless the
 //! other copy has all of it; and marks and boot counter are looked for in every word of it before, since half-erased
-//! markers may hide them from the log. What is being erased says so until nothing is left of it (`store/erase.rs`), and is
-//! not asked for a count that the other copy does not have.
+//! markers may hide them from the log. What is being erased says so until nothing is left of it (`store/erase.rs`).
 //!
 //! What is latched is the exception to the later of two: a rearm lets go, and one that only one copy has was answered to
 //! nobody. So where the copies differ, what either holds is held, and stored anew under the next number.

@@ -207,6 +207,7 @@ impl<F: NorFlash> Store<F> {
         // What cannot be read here may be higher than what can. Where nothing of the other one is damaged, that has all that
         // was ever acknowledged, but for what rotted so long ago that its page was reclaimed since.
         let spotless = self.logs.is_spotless(copy.other()).await;
+        let half_erased = self.logs.looks_half_erased(copy).await;
         let mut salvaged = 0_u8;
         for key in
             Key::all().filter(|key| matches!(key.kind(), Kind::Boots | Kind::Latched | Kind::Mark) && census.has(*key))
@@ -222,8 +223,8 @@ impl<F: NorFlash> Store<F> {
             let higher = there.is_empty() || key.order(here, there) == Some(Ordering::Greater);
             // A rearm that is in one copy only was answered to nobody.
             let rearms = key == Key::LATCHED && decode::<Latched>(here).is_some_and(|latched| !latched.is_any());
-            // Where the other has no count at all, that of this one may be one from long before.
-            let ancient = key == Key::BOOTS && there.is_empty();
+            // Where the other has no count at all, one of a copy that was being erased may be from long before.
+            let ancient = key == Key::BOOTS && there.is_empty() && half_erased;
             if here.is_empty() || anew || ancient || rearms || !higher {
                 continue;
             }
@@ -280,9 +281,7 @@ impl<F: NorFlash> Store<F> {
                 (Verdict::Contradiction, Some(copy)) if key.is_piece() => copy,
                 _ => continue,
             };
-            // Of a copy that is to be cleared, the newest count may be gone; where the other one has none, the counter is lost.
-            let doubtful = key == Key::BOOTS && from.len() == 1 && self.logs.slot(copy.other()).value().is_empty();
-            if !from.contains(&copy) || doubtful {
+            if !from.contains(&copy) {
                 continue;
             }
             if let Some([a, b]) = later.as_deref_mut() {

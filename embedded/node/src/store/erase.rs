@@ -10,9 +10,6 @@ use super::StoreError;
 use super::log::{Copy, Logs};
 use super::pages::{erase_size, last_word, word_size};
 
-/// How many words at the end of a page are for marks: one for each time that the erase is cut off and begun again.
-const MARKS: u32 = 8;
-
 impl<F: NorFlash> Logs<F> {
     /// Erases a copy.
     ///
@@ -31,17 +28,12 @@ impl<F: NorFlash> Logs<F> {
     async fn marked_page(&mut self, copy: Copy) -> Result<u32, StoreError> {
         let (mut empty, mut newest) = (None, None);
         for page in self.range(copy).step_by(F::ERASE_SIZE) {
-            let (end, word) = (page.saturating_add(erase_size::<F>()), word_size::<F>());
-            let marks = end.saturating_sub(MARKS.saturating_mul(word));
-            if self.is_erased(page.saturating_add(word)..marks).await {
+            let last = last_word::<F>(page);
+            if self.is_erased(page.saturating_add(word_size::<F>())..last).await {
                 empty = Some(page);
-                // What was marked before may be torn there, and is marked once more.
-                if self.marker(page).await == Some(false) && !self.is_erased(marks..end).await {
-                    for at in (marks..end).step_by(Self::WORD).rev() {
-                        if self.is_erased(at..at.saturating_add(word)).await {
-                            return self.mark(at).await.map(|()| page);
-                        }
-                    }
+                if self.marker(page).await == Some(false) && !self.is_open(page).await {
+                    // It was marked before, by a write that may have been torn.
+                    return self.mark(page).await.map(|()| page);
                 }
             } else if self.is_open(page).await && !self.is_open(self.next(copy, page)).await {
                 newest = Some(page);
@@ -54,7 +46,7 @@ impl<F: NorFlash> Logs<F> {
             (None, None) => self.range(copy).start,
         };
         self.erase_page(page).await?;
-        self.mark(last_word::<F>(page)).await.map(|()| page)
+        self.mark(page).await.map(|()| page)
     }
 
     /// The page behind this one, round and round.
@@ -64,12 +56,13 @@ impl<F: NorFlash> Logs<F> {
         if next < range.end { next } else { range.start }
     }
 
-    /// Writes what the log marks its pages with.
-    async fn mark(&mut self, at: u32) -> Result<(), StoreError> {
+    /// Marks a page as the log marks a full one.
+    async fn mark(&mut self, page: u32) -> Result<(), StoreError> {
+        let last = last_word::<F>(page);
         let word = self.buffer.get_mut(..Self::WORD).ok_or(StoreError::Flash)?;
         word.fill(0);
-        self.flash.write(at, word).await.map_err(|_| StoreError::Flash)?;
-        if self.marker(at).await == Some(true) { Ok(()) } else { Err(StoreError::Flash) }
+        self.flash.write(last, word).await.map_err(|_| StoreError::Flash)?;
+        if self.marker(last).await == Some(true) { Ok(()) } else { Err(StoreError::Flash) }
     }
 
     async fn erase_page(&mut self, page: u32) -> Result<(), StoreError> {
