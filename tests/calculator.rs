@@ -1,6 +1,6 @@
-//! The shared cases through the Rust functions and on emulated microcontrollers, from one source on the Cortex-M3 of an MPS2
-//! and on the Cortex-M0+ of a Raspberry Pi Pico: the same integers as the command and the module give, which test themselves
-//! on the same file.
+//! The shared cases of `plan`, and `window` with them, through the Rust functions and on emulated microcontrollers, from one
+//! source on the Cortex-M3 of an MPS2 and on the Cortex-M0+ of a Raspberry Pi Pico: the same integers as the command and the
+//! module give, which test themselves on the same file.
 
 use fencegate::{Drift, Duration, OutOfRange, PlanInput, Start, Window};
 use fencegate_tests::cases;

@@ -11,7 +11,7 @@ mod pico;
 mod shipped;
 mod web;
 
-use crate::record;
+use crate::{record, workspace};
 use anyhow::Result;
 use std::path::Path;
 
@@ -52,8 +52,9 @@ impl Part {
     }
 }
 
-/// Measures the parts, prints them and writes them into the record.
+/// Measures the parts, prints them and writes them into the record, with what was checked out.
 pub fn run(root: &Path, parts: &[Part]) -> Result<()> {
+    let commit = workspace::commit(root);
     for part in parts {
         let table = match part {
             Part::Shipped => shipped::measure(root),
@@ -66,7 +67,7 @@ pub fn run(root: &Path, parts: &[Part]) -> Result<()> {
             Part::Web => web::measure(root),
         }?;
         println!("{table}");
-        record::write(root, &format!("bench {}", part.name()), &table)?;
+        record::write(root, &format!("bench {}", part.name()), &format!("At `{commit}`.\n\n{table}"))?;
     }
     Ok(())
 }

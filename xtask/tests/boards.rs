@@ -1,5 +1,6 @@
 //! What `embedded/PORTING.md` says of boards that cannot be run here: how one begins from the template, and how thin one is.
 
+use object::{Endianness, Object, ObjectSegment, read::elf::ElfFile32};
 use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::symlink;
@@ -10,6 +11,9 @@ use xtask::workspace::{self, root, same_paths, target_dir};
 const TEMPLATE: &str = "nrf52840";
 const PORT: &str = "nrf52833";
 const TARGET: &str = "thumbv7em-none-eabihf";
+
+/// Where the gate's part of that board's flash begins.
+const BEGIN: u32 = 0x0006_0000;
 
 /// What the steps of `PORTING.md` change beside the chip's name: the file, and what stands there before and after.
 const EDITS: [(&str, &str, &str); 3] = [
@@ -87,7 +91,15 @@ fn a_port_is_made_from_the_template_alone() {
     cargo.args(["build", "--release", "--quiet", "--offline", "--config", &same_paths(root(), TARGET)]);
     assert!(cargo.env("CARGO_TARGET_DIR", &target).status().unwrap().success());
     let elf = target.join(TARGET).join("release").join(format!("fencegate-{PORT}"));
-    assert!(fs::read(elf).unwrap().starts_with(b"\x7fELF"));
+    let elf = fs::read(elf).unwrap();
+    let image = ElfFile32::<Endianness>::parse(&*elf).unwrap();
+    // (What has no bytes in the image is in RAM.)
+    let ends = image.segments().filter_map(|segment| {
+        let bytes = u32::try_from(segment.data().unwrap().len()).unwrap();
+        (bytes > 0).then(|| segment.elf_program_header().p_paddr.get(image.endian()) + bytes)
+    });
+    let end = ends.max().unwrap();
+    assert!((1..=BEGIN).contains(&end), "a segment ends at {end:#x}, in the gate's part");
 }
 
 #[test]

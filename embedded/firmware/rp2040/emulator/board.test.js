@@ -84,6 +84,15 @@ test("what is not modelled throws and says what it is", () => {
     [writes(0x5020_00cc, 0x2_0000), /PIO0: register 0xcc is not modelled/], // OUT_STICKY
     [writes(0x5020_00cc, 0x4_0000), /PIO0: register 0xcc is not modelled/], // INLINE_OUT_EN
     [writes(0x5020_00cc, 0x8_0000), /PIO0: register 0xcc is not modelled/], // OUT_EN_SEL
+    ...[0x4000_0000, 0x8000_0000, 1] // SHIFTCTRL: one FIFO of both; what is not there
+      .map((value) => /** @type {[number[], RegExp]} */ ([writes(0x5020_00d0, value), /PIO0: register 0xd0 is not modelled/])),
+    // Instructions that are none: WAIT, IN, PUSH, MOV, IRQ, SET; and ones that make another (EXEC).
+    ...[0x2060, 0x2048, 0x4080, 0x8001, 0xa018, 0xa060, 0xa004, 0xc080, 0xc008, 0xe060, 0xe0a0, 0x60e0, 0xa080, 0x1_0000]
+      .flatMap((code) => [
+        [writes(0x5020_0048, code), /PIO0: register 0x48 is not modelled/],
+        [writes(0x5030_00d8, code), /PIO1: register 0xd8 is not modelled/],
+      ])
+      .map((pair) => /** @type {[number[], RegExp]} */ (pair)),
     [writes(0x5020_0038, 1), /PIO0: register 0x38 is not modelled/],
     [reads(0x5030_0020), /PIO1: register 0x20 is not modelled/],
     [writes(0x5000_000c, 1), /DMA: register 0xc is not modelled/],

@@ -27,6 +27,23 @@ const READ = null;
 const POWER = (value, chip) => value === 0x0c || value === 0x04 || (value === 0x2d && (chip.clocks.sysCtrl & 1) === 0);
 /** An IO_BANK0 CTRL: of the functions only these; OUTOVER and OEOVER. @param {number[]} functions @returns {Takes} */
 const pin = (...functions) => (value) => (value & ~0x331f) === 0 && functions.includes(value & 0x1f);
+/** An instruction of PIO's that there is, by the data sheet (RP2040, 3.4), and that makes no other one (EXEC): what there is
+ * not, rp2040js takes for one that does nothing. @type {Takes} */
+const INSTRUCTION = (code) => {
+  const [operation, argument] = [code >>> 13, code & 0xff];
+  const [first, last] = [argument >> 5, argument & 7]; // destination or source; a MOV's source
+  switch (operation) {
+    case 0: return true; // JMP
+    case 1: return (first & 3) < 2 || ((first & 3) === 2 && (argument & 0x08) === 0); // WAIT
+    case 2: return first !== 4 && first !== 5; // IN
+    case 3: return first !== 7; // OUT
+    case 4: return (argument & 0x1f) === 0; // PUSH, PULL
+    case 5: return first !== 3 && first !== 4 && last !== 4 && (argument & 0x18) !== 0x18; // MOV
+    case 6: return (argument & 0x88) === 0; // IRQ
+    case 7: return [0, 1, 2, 4].includes(first); // SET
+    default: return false; // of more than 16 bits
+  }
+};
 /** Of which the watchdog resets all: whatever there is but both oscillators (PSM's WDSEL). */
 export const ALL_BUT_OSCILLATORS = 0x1_fffc;
 
@@ -84,11 +101,11 @@ export const TABLE = [
   [["PIO0", "PIO1"], 0x00, 0xfff, "CTRL: SM_ENABLE, SM_RESTART; CLKDIV_RESTART: the next step is a period away"],
   [["PIO0", "PIO1"], 0x04, READ, "FSTAT"],
   [["PIO0", "PIO1"], each(0x10, 0x1c), ANY, "TXF0 to TXF3"],
-  [["PIO0", "PIO1"], each(0x48, 0xc4), 0xffff, "INSTR_MEM0 to INSTR_MEM31"],
+  [["PIO0", "PIO1"], each(0x48, 0xc4), INSTRUCTION, "INSTR_MEM0 to INSTR_MEM31: what there is, without EXEC"],
   [["PIO0", "PIO1"], each(0xc8, 0x110, 24), 0xffff_ff00, "CLKDIV"],
   [["PIO0", "PIO1"], each(0xcc, 0x114, 24), 0x7f01_ff9f, "EXECCTRL: all but OUT_STICKY, INLINE_OUT_EN, OUT_EN_SEL"],
-  [["PIO0", "PIO1"], each(0xd0, 0x118, 24), ANY, "SHIFTCTRL"],
-  [["PIO0", "PIO1"], each(0xd8, 0x120, 24), 0xffff, "INSTR"],
+  [["PIO0", "PIO1"], each(0xd0, 0x118, 24), 0x3fff_0000, "SHIFTCTRL: all but FJOIN_TX, FJOIN_RX"],
+  [["PIO0", "PIO1"], each(0xd8, 0x120, 24), INSTRUCTION, "INSTR: as in INSTR_MEM"],
   [["PIO0", "PIO1"], each(0xdc, 0x124, 24), ANY, "PINCTRL"],
   [["DMA"], [...each(0x00, 0x2c0, 0x40), ...each(0x0c, 0x2cc, 0x40)], READ, "READ_ADDR, CTRL: 0, none is busy"],
 
