@@ -5,7 +5,7 @@ use embedded_storage_async::nor_flash::NorFlash;
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::log::{Copy, Logs};
-use super::record::{Boots, Census, Key, Kind, Whole, decode, encode};
+use super::record::{Boots, Census, Key, Kind, Mark, Whole, decode, encode};
 use super::{Store, StoreError};
 use crate::latched::Latched;
 
@@ -140,12 +140,14 @@ impl<F: NorFlash> Store<F> {
     pub(super) async fn mend(&mut self) -> bool {
         // A bit for each key under which this copy was ahead of the other.
         let mut later = [0_u128; 2];
+        // To clear one takes as long as all its pages take to erase: where it is of no use, no second time either.
+        let mut cleared = [false; 2];
         self.logs.forget();
-        for copy in Copy::BOTH {
+        for (copy, cleared) in Copy::BOTH.into_iter().zip(&mut cleared) {
             if self.logs.is_unsettled(copy).await {
                 // Where it cannot be written anew, what is there is made the best of.
                 let _ = self.mend_from(&[copy], Some(&mut later)).await;
-                let _ = self.clear(copy, &mut later).await;
+                *cleared = self.clear(copy, &mut later).await;
             }
             let _ = self.leave_torn_page(copy).await;
         }
@@ -160,9 +162,12 @@ impl<F: NorFlash> Store<F> {
                     }
                 }
                 Err(copy) => {
-                    if !self.clear(copy, &mut later).await {
+                    let [a, b] = &mut cleared;
+                    let cleared = if copy == Copy::A { a } else { b };
+                    if *cleared || !self.clear(copy, &mut later).await {
                         return false;
                     }
+                    *cleared = true;
                 }
             }
         }
@@ -207,7 +212,7 @@ impl<F: NorFlash> Store<F> {
         // What cannot be read here may be higher than what can. Where nothing of the other one is damaged, that has all that
         // was ever acknowledged, but for what rotted so long ago that its page was reclaimed since.
         let spotless = self.logs.is_spotless(copy.other()).await;
-        let half_erased = self.logs.looks_half_erased(copy).await;
+        let erasing = self.logs.marked(copy).await.is_some();
         let mut salvaged = 0_u8;
         for key in
             Key::all().filter(|key| matches!(key.kind(), Kind::Boots | Kind::Latched | Kind::Mark) && census.has(*key))
@@ -218,20 +223,31 @@ impl<F: NorFlash> Store<F> {
             }
             self.logs.fetch(copy.other(), key).await;
             let (here, there) = (self.logs.slot(copy).value(), self.logs.slot(copy.other()).value());
-            // A boot counter that was lost once began anew anywhere, and what is left of the one before may be higher.
-            let anew = key == Key::BOOTS && decode::<Boots>(here).is_some_and(|boots| boots.count >> 31 == 1);
             let higher = there.is_empty() || key.order(here, there) == Some(Ordering::Greater);
-            // A rearm that is in one copy only was answered to nobody.
-            let rearms = key == Key::LATCHED && decode::<Latched>(here).is_some_and(|latched| !latched.is_any());
-            // Where the other has no count at all, one of a copy that was being erased may be from long before.
-            let ancient = key == Key::BOOTS && there.is_empty() && half_erased;
-            if here.is_empty() || anew || ancient || rearms || !higher {
+            if here.is_empty() || !higher {
                 continue;
             }
-            // What either holds is held: after a loss its numbers began anew, and an old one is higher.
-            let from = match (key, decode::<Latched>(here), decode::<Latched>(there)) {
-                (Key::LATCHED, Some(here), Some(there)) => {
-                    self.logs.set(&here.or(there))?;
+            // Where the other copy has nothing, and this one was being erased, what is left here may be from long before.
+            let ancient = erasing && there.is_empty();
+            let from = match key.kind() {
+                // A boot counter that was lost once began anew anywhere, and what is left of the one before may be higher.
+                Kind::Boots if ancient || decode::<Boots>(here).is_some_and(|boots| boots.count >> 31 == 1) => continue,
+                Kind::Mark if ancient => {
+                    let mark = decode::<Mark>(here).ok_or(StoreError::Flash)?;
+                    self.logs.set(&Mark::Lost(mark.record()))?;
+                    Copy::A
+                }
+                Kind::Latched => {
+                    let here = decode::<Latched>(here).ok_or(StoreError::Flash)?;
+                    let held = match decode::<Latched>(there) {
+                        _ if ancient => here.or(Latched::UNKNOWN),
+                        // A rearm that is in one copy only was answered to nobody.
+                        _ if !here.is_any() => continue,
+                        // What either holds is held: after a loss its numbers began anew, and an old one is higher.
+                        Some(there) => here.or(there),
+                        None => here,
+                    };
+                    self.logs.set(&held)?;
                     Copy::A
                 }
                 _ => copy,

@@ -17,36 +17,58 @@ impl<F: NorFlash> Logs<F> {
     /// [`StoreError::Flash`].
     pub(super) async fn erase(&mut self, copy: Copy) -> Result<(), StoreError> {
         *self.places_mut(copy) = None;
-        let marked = self.marked_page(copy).await?;
+        let marked = self.marked(copy).await;
+        // What an erase that was cut off has left may read as erased today.
+        let again = marked.is_some() || self.is_erased(self.range(copy)).await;
+        let marked = match marked {
+            Some(page) => page,
+            None => self.unused(copy).await?,
+        };
+        self.mark(marked).await?; // once more too: the write may have been torn
         for page in self.range(copy).step_by(F::ERASE_SIZE).filter(|page| *page != marked) {
-            self.erase_page(page).await?;
+            if again || !self.is_erased(page..page.saturating_add(erase_size::<F>())).await {
+                self.erase_page(page).await?;
+            }
         }
         self.erase_page(marked).await
     }
 
-    /// The page that says of its copy that it is being erased: one that is full and was never begun, as no log leaves it.
-    async fn marked_page(&mut self, copy: Copy) -> Result<u32, StoreError> {
-        let (mut empty, mut newest) = (None, None);
+    /// The page that says of its copy that it is being erased: full, without a record and never begun, as no log leaves it.
+    pub(super) async fn marked(&mut self, copy: Copy) -> Option<u32> {
         for page in self.range(copy).step_by(F::ERASE_SIZE) {
-            let last = last_word::<F>(page);
-            if self.is_erased(page.saturating_add(word_size::<F>())..last).await {
-                empty = Some(page);
-                if self.marker(page).await == Some(false) && !self.is_open(page).await {
-                    // It was marked before, by a write that may have been torn.
-                    return self.mark(page).await.map(|()| page);
-                }
-            } else if self.is_open(page).await && !self.is_open(self.next(copy, page)).await {
-                newest = Some(page);
+            if !self.is_open(page).await && self.marker(page).await == Some(false) && self.is_unwritten(page).await {
+                return Some(page);
             }
         }
-        // Where none is empty, what comes after the newest is the oldest, and behind its records there are none.
-        let page = match (empty, newest) {
-            (Some(page), _) => page,
-            (None, Some(page)) => self.next(copy, page),
-            (None, None) => self.range(copy).start,
-        };
-        self.erase_page(page).await?;
-        self.mark(page).await.map(|()| page)
+        None
+    }
+
+    /// A page without records. Where there is none the one with the oldest is made one: behind those are none that are older.
+    async fn unused(&mut self, copy: Copy) -> Result<u32, StoreError> {
+        let (mut empty, mut newest, mut torn) = (None, None, None);
+        for page in self.range(copy).step_by(F::ERASE_SIZE) {
+            if self.is_unwritten(page).await {
+                empty = Some(page);
+            } else if self.is_filling(page).await {
+                // Of two the one behind: the other was about to be full.
+                if !self.is_filling(self.next(copy, page)).await {
+                    newest = Some(page);
+                }
+            } else if self.marker(page).await.is_none() {
+                torn = Some(page);
+            }
+        }
+        let behind = newest.or(torn).map_or(self.range(copy).start, |page| self.next(copy, page));
+        let page = empty.unwrap_or(behind);
+        if !self.is_erased(page..page.saturating_add(erase_size::<F>())).await {
+            self.erase_page(page).await?;
+        }
+        Ok(page)
+    }
+
+    /// Whether there is nothing in a page but for its markers.
+    async fn is_unwritten(&mut self, page: u32) -> bool {
+        self.is_erased(page.saturating_add(word_size::<F>())..last_word::<F>(page)).await
     }
 
     /// The page behind this one, round and round.
@@ -62,7 +84,7 @@ impl<F: NorFlash> Logs<F> {
         let word = self.buffer.get_mut(..Self::WORD).ok_or(StoreError::Flash)?;
         word.fill(0);
         self.flash.write(last, word).await.map_err(|_| StoreError::Flash)?;
-        if self.marker(last).await == Some(true) { Ok(()) } else { Err(StoreError::Flash) }
+        if self.is_open(page).await { Err(StoreError::Flash) } else { Ok(()) }
     }
 
     async fn erase_page(&mut self, page: u32) -> Result<(), StoreError> {

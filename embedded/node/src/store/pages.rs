@@ -114,7 +114,7 @@ impl<F: NorFlash> Logs<F> {
     /// Whether there is half a record in the page that a copy is filling.
     pub(super) async fn is_torn(&mut self, copy: Copy) -> bool {
         for page in self.range(copy).step_by(F::ERASE_SIZE) {
-            if self.is_begun(page).await && self.is_open(page).await {
+            if self.is_filling(page).await {
                 return !self.is_clean(page).await;
             }
         }
@@ -237,6 +237,11 @@ impl<F: NorFlash> Logs<F> {
     /// Whether the page at `page` has been begun for sure.
     pub(super) async fn is_begun(&mut self, page: u32) -> bool {
         self.marker(page).await == Some(true)
+    }
+
+    /// Whether a page is begun and not full.
+    pub(super) async fn is_filling(&mut self, page: u32) -> bool {
+        self.is_begun(page).await && self.is_open(page).await
     }
 
     /// Whether the page at `page` is not full for sure.
