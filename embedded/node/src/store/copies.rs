@@ -145,9 +145,15 @@ impl<F: NorFlash> Store<F> {
         self.logs.forget();
         for (copy, cleared) in Copy::BOTH.into_iter().zip(&mut cleared) {
             if self.logs.is_unsettled(copy).await {
-                // Where it cannot be written anew, what is there is made the best of.
-                let _ = self.mend_from(&[copy], Some(&mut later)).await;
+                let erasing = self.logs.is_being_erased(copy).await;
+                if !erasing {
+                    // Where it cannot be written anew, what is there is made the best of.
+                    let _ = self.mend_from(&[copy], Some(&mut later)).await;
+                }
                 *cleared = self.clear(copy, &mut later).await;
+                if erasing && !*cleared {
+                    return false;
+                }
             }
             let _ = self.leave_torn_page(copy).await;
         }
@@ -212,7 +218,7 @@ impl<F: NorFlash> Store<F> {
         // What cannot be read here may be higher than what can. Where nothing of the other one is damaged, that has all that
         // was ever acknowledged, but for what rotted so long ago that its page was reclaimed since.
         let spotless = self.logs.is_spotless(copy.other()).await;
-        let erasing = self.logs.marked(copy).await.is_some();
+        let erasing = self.logs.is_being_erased(copy).await;
         let mut salvaged = 0_u8;
         for key in
             Key::all().filter(|key| matches!(key.kind(), Kind::Boots | Kind::Latched | Kind::Mark) && census.has(*key))

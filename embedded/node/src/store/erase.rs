@@ -2,13 +2,20 @@
 //!
 //! An erase that is cut off takes records and leaves older ones, in the same page too, and the page's markers may be there
 //! still. So a page without records is marked first, and erased last: what a cut leaves of a copy says that it is none, until
-//! there is nothing left of it.
+//! there is nothing left of it. Where no page is without records, since the log was about to turn one, the newest is closed
+//! first, as no log closes it; then the oldest is erased.
 
 use embedded_storage_async::nor_flash::NorFlash;
 
 use super::StoreError;
 use super::log::{Copy, Logs};
 use super::pages::{erase_size, last_word, word_size};
+
+/// What the log marks a full page with.
+const FULL: u8 = 0;
+
+/// What is full to the log, and not marked by it.
+const CLOSED: u8 = 0x0f;
 
 impl<F: NorFlash> Logs<F> {
     /// Erases a copy.
@@ -24,7 +31,7 @@ impl<F: NorFlash> Logs<F> {
             Some(page) => page,
             None => self.unused(copy).await?,
         };
-        self.mark(marked).await?; // once more too: the write may have been torn
+        self.mark(marked, FULL).await?; // once more too: the write may have been torn
         for page in self.range(copy).step_by(F::ERASE_SIZE).filter(|page| *page != marked) {
             if again || !self.is_erased(page..page.saturating_add(erase_size::<F>())).await {
                 self.erase_page(page).await?;
@@ -34,7 +41,7 @@ impl<F: NorFlash> Logs<F> {
     }
 
     /// The page that says of its copy that it is being erased: full, without a record and never begun, as no log leaves it.
-    pub(super) async fn marked(&mut self, copy: Copy) -> Option<u32> {
+    async fn marked(&mut self, copy: Copy) -> Option<u32> {
         for page in self.range(copy).step_by(F::ERASE_SIZE) {
             if !self.is_open(page).await && self.marker(page).await == Some(false) && self.is_unwritten(page).await {
                 return Some(page);
@@ -43,27 +50,53 @@ impl<F: NorFlash> Logs<F> {
         None
     }
 
+    /// Whether a copy is one whose erase was cut off. Whatever it has may be from long before.
+    pub(super) async fn is_being_erased(&mut self, copy: Copy) -> bool {
+        for page in self.range(copy).step_by(F::ERASE_SIZE) {
+            if self.is_filling(page).await || self.is_unwritten(page).await {
+                return self.marked(copy).await.is_some();
+            }
+        }
+        true
+    }
+
     /// A page without records. Where there is none the one with the oldest is made one: behind those are none that are older.
     async fn unused(&mut self, copy: Copy) -> Result<u32, StoreError> {
-        let (mut empty, mut newest, mut torn) = (None, None, None);
+        let (mut empty, mut filling, mut closed, mut torn) = (None, None, None, None);
         for page in self.range(copy).step_by(F::ERASE_SIZE) {
             if self.is_unwritten(page).await {
                 empty = Some(page);
             } else if self.is_filling(page).await {
                 // Of two the one behind: the other was about to be full.
                 if !self.is_filling(self.next(copy, page)).await {
-                    newest = Some(page);
+                    filling = Some(page);
+                }
+            } else if self.is_closed(page).await {
+                // Of two the one before: the other was being erased.
+                if closed.is_none() || self.is_closed(self.next(copy, page)).await {
+                    closed = Some(page);
                 }
             } else if self.marker(page).await.is_none() {
                 torn = Some(page);
             }
         }
-        let behind = newest.or(torn).map_or(self.range(copy).start, |page| self.next(copy, page));
-        let page = empty.unwrap_or(behind);
+        let page = match (empty, filling.or(closed).or(torn)) {
+            (Some(page), _) => page,
+            (None, Some(newest)) => {
+                self.mark(newest, CLOSED).await?;
+                self.next(copy, newest)
+            }
+            (None, None) => self.range(copy).start,
+        };
         if !self.is_erased(page..page.saturating_add(erase_size::<F>())).await {
             self.erase_page(page).await?;
         }
         Ok(page)
+    }
+
+    /// Whether a page is begun, and full though not as a log marks it.
+    async fn is_closed(&mut self, page: u32) -> bool {
+        self.is_begun(page).await && self.marker(last_word::<F>(page)).await.is_none()
     }
 
     /// Whether there is nothing in a page but for its markers.
@@ -78,12 +111,11 @@ impl<F: NorFlash> Logs<F> {
         if next < range.end { next } else { range.start }
     }
 
-    /// Marks a page as the log marks a full one.
-    async fn mark(&mut self, page: u32) -> Result<(), StoreError> {
-        let last = last_word::<F>(page);
+    /// Marks a page as full.
+    async fn mark(&mut self, page: u32, with: u8) -> Result<(), StoreError> {
         let word = self.buffer.get_mut(..Self::WORD).ok_or(StoreError::Flash)?;
-        word.fill(0);
-        self.flash.write(last, word).await.map_err(|_| StoreError::Flash)?;
+        word.fill(with);
+        self.flash.write(last_word::<F>(page), word).await.map_err(|_| StoreError::Flash)?;
         if self.is_open(page).await { Err(StoreError::Flash) } else { Ok(()) }
     }
 
