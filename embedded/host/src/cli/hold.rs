@@ -131,7 +131,7 @@ pub(crate) struct Args {
     /// The lock is there to save work and not to protect anything: what Redis and Redlock are good for
     #[arg(long)]
     efficiency: bool,
-    /// Show the window running down, and each renewal, on standard error
+    /// Show the window running down, and each renewal, on standard error; what nobody reads in time is left out
     #[arg(long)]
     status: bool,
     /// The command and its arguments
@@ -186,7 +186,7 @@ impl Args {
         let wrong = |why: &dyn std::fmt::Display| Failure::input(format_args!("coordinator: {why}"));
         let name = service.name();
         let coordinator = service.open(id, &self.secrets.read()?, self.key_file.as_deref())?;
-        let (reports, shown) = status::channel(self.status);
+        let (reports, shown) = status::channel(self.status)?;
         let mut runner = Runner::new(coordinator, plan, id).map_err(|unfit| wrong(&unfit))?.reports(reports);
         for gate in gates {
             runner = runner.resource(gate.resource());
