@@ -24,6 +24,8 @@ mod redlock;
 mod rows;
 #[path = "hold/signals.rs"]
 mod signals;
+#[path = "hold/stalls.rs"]
+mod stalls;
 #[path = "hold/tls.rs"]
 mod tls;
 #[path = "hold/unheard.rs"]

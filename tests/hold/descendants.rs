@@ -59,7 +59,7 @@ fn lose_the_main_thread(folder: &Path, file: &Path) -> String {
     )
 }
 
-fn watcher(held: &Held) -> String {
+pub(super) fn watcher(held: &Held) -> String {
     Said::by(Command::new("pgrep").args(["-P", &held.0.id().to_string()])).out.trim().to_owned()
 }
 

@@ -10,6 +10,11 @@
 //! - [`Lease::cancelled`] trips as core says ([`Cause`]), and on the caller's own token, which SIGTERM may trip
 //!   ([`stop_on_sigterm`]). It asks. What must not outlive the window needs a check of its own ([`Lease::may_act`]) or
 //!   somebody who kills it.
+//! - A lease whose cancellation has tripped for want of an answer ([`Cause::Unanswered`]) is renewed for as long as the work takes
+//!   to stop. Work that may not listen says [`Lease::hand_over`] when it is asked: then it has the window as it is, and no more.
+//! - Who holds the lock is heard of while waiting for it, and at no other time ([`Report::HeldByAnother`], from an answer to an
+//!   acquire). What tells of a loss does not say to whom, and a lease that is lost is not asked for again: its successor is learnt
+//!   of by another `hold`, or from the fence.
 //! - The fences are raised within a TTL of the grant, or for as long as the caller would wait, if that is longer; else the
 //!   lease is given back.
 //! - The release comes after the work has ended, compares the stamp, and is tried until it is answered or the TTL is over.

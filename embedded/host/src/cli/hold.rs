@@ -58,11 +58,12 @@ The command's environment: FENCEGATE_TOKEN, FENCEGATE_EPOCH, FENCEGATE_HOLDER, a
 as it was when the command began, in microseconds of the boot-time clock (renewals move it later; `gate drive --deadline ${FENCEGATE_DEADLINE}us` takes it). With --progress also \
 NOTIFY_SOCKET and WATCHDOG_USEC, as systemd has them: the command sends WATCHDOG=1 as it gets on.
 
-When cancellation trips the command gets SIGTERM (or the signal that this process got); --kill-before the window's end it is \
-killed with all its descendants, and so is what it leaves behind when it ends. Then the lease is released. Whatever is below \
-this process counts as the command's, so also what a shell had started before it said `exec fencegate hold`. What this user may \
-not kill, since it has become another's (su, sudo), is waited for, however long that takes: nothing is released before, as long \
-as renewals succeed. Where the lease is lost it lapses all the same, and only the fence keeps out what lives on.
+When cancellation trips the command gets SIGTERM (or the signal that this process got) and nothing is renewed any more, also where \
+the coordinator answers again; --kill-before the window's end it is killed with all its descendants, and so is what it leaves behind \
+when it ends. Then the lease is released. Whatever is below this process counts as the command's, so also what a shell had started \
+before it said `exec fencegate hold`. What this user may not kill, since it has become another's (su, sudo), is waited for, however \
+long that takes, and nothing is released before. The lease is renewed meanwhile, unless cancellation has tripped (a signal, no answer, \
+no progress, --longest, or the lease is gone): then it lapses all the same, and only the fence keeps out what lives on.
 
 What it cannot promise: that a machine which freezes as a whole does nothing late when it thaws. That is what the fence at the \
 resource is for (--gate, fencegate guard). Linux only.
@@ -131,7 +132,7 @@ pub(crate) struct Args {
     /// The lock is there to save work and not to protect anything: what Redis and Redlock are good for
     #[arg(long)]
     efficiency: bool,
-    /// Show the window running down, and each renewal, on standard error
+    /// Show the window running down, and each renewal, on standard error; what nobody reads in time is left out
     #[arg(long)]
     status: bool,
     /// The command and its arguments
@@ -186,7 +187,7 @@ impl Args {
         let wrong = |why: &dyn std::fmt::Display| Failure::input(format_args!("coordinator: {why}"));
         let name = service.name();
         let coordinator = service.open(id, &self.secrets.read()?, self.key_file.as_deref())?;
-        let (reports, shown) = status::channel(self.status);
+        let (reports, shown) = status::channel(self.status)?;
         let mut runner = Runner::new(coordinator, plan, id).map_err(|unfit| wrong(&unfit))?.reports(reports);
         for gate in gates {
             runner = runner.resource(gate.resource());

@@ -48,8 +48,8 @@ struct Script {
     acquires: Mutex<VecDeque<Does>>,
     renewals: Mutex<VecDeque<Does>>,
     releases: Mutex<VecDeque<Does>>,
-    /// After how many milliseconds each watch says that the lock has changed hands.
-    changes: Mutex<VecDeque<u64>>,
+    /// What each watch does: says that the lock has changed hands, or fails. Once through, nothing more changes.
+    changes: Mutex<VecDeque<Does>>,
     tokens: Mutex<u64>,
     said: Mutex<Vec<(u64, &'static str)>>,
     begun: Mutex<Option<TokioInstant>>,
@@ -106,14 +106,10 @@ impl Coordinator for Script {
     }
 
     fn changed(&self, _: Option<Stamp>) -> Call<'_, ()> {
-        Box::pin(async {
-            let after = self.changes.lock().unwrap().pop_front();
-            match after {
-                Some(ms) => sleep(Std::from_millis(ms)).await,
-                None => std::future::pending().await,
-            }
-            Ok(())
-        })
+        if self.changes.lock().unwrap().is_empty() {
+            self.changes.lock().unwrap().push_back(Never);
+        }
+        Box::pin(async { self.does("watch", &self.changes).await.map(drop) })
     }
 
     fn keeps_order(&self) -> bool {

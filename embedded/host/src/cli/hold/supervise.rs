@@ -7,11 +7,13 @@ use super::signals::{Signals, TERM};
 use fencegate::{Deadline, Duration, Instant};
 use fencegate_host::clock;
 use fencegate_host::runner::{BootClock, Clock, Lease};
+use std::convert::Infallible;
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixDatagram, UnixListener, UnixStream};
+use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 /// How long the watcher may take to be there.
@@ -61,12 +63,17 @@ fn failed(what: &str) -> impl Fn(std::io::Error) -> Failure {
 impl Supervisor {
     /// Runs it to its end: its exit status as a shell has it. Nothing of it lives when this returns.
     pub(super) async fn run(mut self, lease: Lease) -> Result<u8, Failure> {
-        let group = Group::make();
-        let group = group.as_ref().map(Group::path);
-        let ran = self.watched(&lease, group).await;
-        // The watcher has done so already, unless it was killed itself.
-        descendants::kill_all(group, |_, _| ());
-        ran
+        let ends = async {
+            let group = Group::make();
+            let group = group.as_ref().map(Group::path);
+            let ran = self.watched(&lease, group).await;
+            kill_all(group).await;
+            ran
+        };
+        tokio::select! {
+            ran = ends => ran,
+            never = give_up(&lease) => match never {},
+        }
     }
 
     async fn watched(&mut self, lease: &Lease, group: Option<&Path>) -> Result<u8, Failure> {
@@ -144,6 +151,29 @@ impl Supervisor {
                 }
             }
         }
+    }
+}
+
+/// Nothing is renewed once cancellation has tripped, whatever has tripped it: what does not listen, or may not be killed, would
+/// keep the lock for ever.
+async fn give_up(lease: &Lease) -> Infallible {
+    lease.cancelled().cancelled().await;
+    lease.hand_over();
+    std::future::pending().await
+}
+
+/// What the watcher has done already, unless it was killed itself. It takes as long as something lives that cannot be killed,
+/// so it has a thread of its own: renewals go on meanwhile, and signals are heard.
+async fn kill_all(group: Option<&Path>) {
+    let (done, ended) = oneshot::channel();
+    let theirs = group.map(Path::to_owned);
+    let kill = move || {
+        descendants::kill_all(theirs.as_deref(), |_, _| ());
+        let _ = done.send(());
+    };
+    // Where no thread is to be had, since the command has forked so often, it has to be this one.
+    if std::thread::Builder::new().spawn(kill).is_err() || ended.await.is_err() {
+        descendants::kill_all(group, |_, _| ());
     }
 }
 

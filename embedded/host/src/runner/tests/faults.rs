@@ -73,7 +73,7 @@ async fn a_release_that_is_late_or_is_done_twice_is_one_release() {
 #[tokio::test(start_paused = true)]
 async fn what_the_service_tells_is_heard_before_the_schedule_would_ask() {
     let taken = script(&[], &[], &[]);
-    taken.changes.lock().unwrap().push_back(1_000);
+    taken.changes.lock().unwrap().push_back(Yes(1_000));
     let held = runner(&taken).hold(CancellationToken::new(), |lease| work(lease, 600_000)).await.unwrap();
     assert_eq!((held.cancelled, held.released), (Some(Cause::Revoked), false));
     assert_eq!(held.output.as_micros(), 1_000_000);
@@ -81,10 +81,44 @@ async fn what_the_service_tells_is_heard_before_the_schedule_would_ask() {
 
     // The first watch is for the lock's end, by one who waits; the second for the lease that follows.
     let free = script(&[No(0)], &[], &[]);
-    free.changes.lock().unwrap().push_back(5);
+    free.changes.lock().unwrap().push_back(Yes(5));
     let held = runner(&free).hold(CancellationToken::new(), |lease| work(lease, 10_000)).await.unwrap();
     assert!(held.released && held.cancelled.is_none());
     assert_eq!(free.times("acquire"), [0, 5], "at once");
+}
+
+/// It says nothing of the lock, so nothing is lost by it; and it is begun again once a heartbeat.
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_fails_changes_nothing_and_is_tried_again() {
+    let failing =
+        |script: &Script, last: Does| script.changes.lock().unwrap().extend([Error(1), Unfit, Error(1), last]);
+    // Of the lease: renewed on schedule, and lost once the watch has something to say.
+    let taken = script(&[], &[], &[]);
+    failing(&taken, Yes(5));
+    let held = runner(&taken).hold(CancellationToken::new(), |lease| work(lease, 600_000)).await.unwrap();
+    assert_eq!((held.cancelled, held.released), (Some(Cause::Revoked), false));
+    assert_eq!(taken.times("watch"), [0, 2_901, 5_801, 8_702], "{:?}", taken.said.lock().unwrap());
+    assert_eq!((taken.times("acquire"), taken.times("renew")), (vec![0], vec![2_900, 5_800, 8_700]));
+
+    // Of the lock, by one who waits: he asks neither sooner nor later for it, and each answer begins a watch anew.
+    let free = script(&[No(0)], &[], &[]);
+    failing(&free, Never);
+    let held = runner(&free).hold(CancellationToken::new(), |lease| work(lease, 100)).await.unwrap();
+    assert!(held.released && held.cancelled.is_none());
+    let asked = free.times("acquire");
+    assert!(asked.len() == 2 && (1_450..=2_900).contains(&asked[1]), "{asked:?}");
+    assert_eq!(free.times("watch"), asked, "and no more of them");
+
+    // The end is heard of once the watch can tell, long before he would ask.
+    let free = script(&[No(0)], &[], &[]);
+    failing(&free, Yes(5));
+    let plan = Plan::for_ttl(Duration::from_secs(9)).drift(Drift::from_ppm(1_000)).poll(Duration::from_secs(300));
+    let plan = plan.round_trip(Duration::from_millis(100));
+    let clock = Paused(TokioInstant::now());
+    let waits = Runner::with_clock(free.clone(), plan, HolderId::new("a#1").unwrap(), clock).unwrap();
+    let held = waits.hold(CancellationToken::new(), |lease| work(lease, 100)).await.unwrap();
+    assert!(held.released && held.cancelled.is_none());
+    assert_eq!(free.times("acquire"), [0, 8_707], "{:?}", free.said.lock().unwrap());
 }
 
 /// A service whose client keeps the lease by itself is told when nobody wants it any more, and never while it is to release.

@@ -44,13 +44,13 @@ async fn every_fence_is_raised_before_the_work_and_a_refusal_ends_it() {
         .unwrap();
     assert!(held.released);
     let order: Vec<_> = first.said.lock().unwrap().iter().map(|(_, what)| *what).collect();
-    assert_eq!(order, ["acquire", "raise", "raise", "raise", "raise", "work", "release", "lapse"]);
+    assert_eq!(order, ["acquire", "watch", "raise", "raise", "raise", "raise", "work", "release", "lapse"]);
 
     let second = script(&[], &[], &[]);
     let outcome = runner(&second).resource(fence(&[No(0)], &second)).hold(CancellationToken::new(), no_work).await;
     assert_eq!(none(outcome), NotHeld::Fenced("stale".to_owned()));
     let order: Vec<_> = second.said.lock().unwrap().iter().map(|(_, what)| *what).collect();
-    assert_eq!(order, ["acquire", "raise", "release", "lapse"], "nothing is left held");
+    assert_eq!(order, ["acquire", "watch", "raise", "release", "lapse"], "nothing is left held");
 }
 
 /// A raise that is not answered, or too late, is asked again on its own; the lease is renewed meanwhile.

@@ -1,6 +1,6 @@
 //! A hundred workers and more jobs than workers, of 30 s to 15 min each, under leases of 60 s.
 
-use super::{Call, Clock, CoordinatorError, HolderId, Lease, Paused, Runner, Std, TokioInstant, sleep};
+use super::{Call, Clock, CoordinatorError, HolderId, Lease, NotHeld, Paused, Runner, Std, TokioInstant, sleep};
 use crate::coordinator::{Acquired, Coordinator, Grant, Renewed};
 use fencegate::{Drift, Duration, Epoch, Plan, Stamp, Token};
 use std::collections::BTreeMap;
@@ -133,7 +133,8 @@ async fn worker(world: Arc<Mutex<World>>, clock: Paused, n: u32) {
         let runner = Runner::with_clock(lock, plan, id, clock).unwrap().patience(Duration::ZERO);
         match runner.hold(CancellationToken::new(), |lease| job(world.clone(), next, lease)).await {
             Ok(held) => assert!(held.cancelled.is_none() && held.released, "lost without a fault: {held:?}"),
-            Err(_held_by_another) => sleep(Std::from_secs(5)).await,
+            Err(NotHeld::HeldByAnother) => sleep(Std::from_secs(5)).await,
+            Err(why) => panic!("not held, and by nobody else: {why}"),
         }
     }
 }
