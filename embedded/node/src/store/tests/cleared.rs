@@ -134,7 +134,7 @@ fn clearing<F: Part>(tries: usize) {
 
 #[test]
 fn an_erase_that_is_cut_off_uncovers_nothing() {
-    let tries = if soak() { 20_000 } else { 150 };
+    let tries = if soak() { 4_000 } else { 150 };
     clearing::<Nor<4>>(tries);
     clearing::<Nor<8>>(tries);
     clearing::<Nor<16>>(tries);
