@@ -1,7 +1,8 @@
 //! A lease on a cluster of etcd whose members fail, and on one that was taken back to a snapshot.
 
 use super::worker::{
-    Held, PATIENCE, Shown, appears, etcd_url, first, hold, hold_for, hold_of, last, marks, now, on_a_terminal, shown,
+    Held, PATIENCE, appears, etcd_url, first, grows_only_with_answers, hold, hold_for, hold_of, last, marks, now,
+    on_a_terminal,
 };
 use fencegate_tests::{EmulatedGate, Network, Said, Server};
 use std::fs;
@@ -21,25 +22,6 @@ fn hold_long(holder: &str, coordinator: &str, flags: &[&str], script: &str) -> C
 fn all_of(cluster: &[Server]) -> String {
     let members: Vec<_> = cluster.iter().map(|member| format!("{}:{}", member.host, member.port)).collect();
     format!("etcd://{}", members.join(","))
-}
-
-/// What is left, as a terminal has shown it, is never more than what a TTL of the server's is at least by our clock; and
-/// between two answers to renewals of ours it only runs down. How many of those there were.
-fn grows_only_with_answers(out: &str, ttl: u64) -> usize {
-    // Shown in milliseconds.
-    let (shown, whole, mut left) = (shown(out), ttl * 1_000 / 1_001 + 1_000, u64::MAX);
-    assert!(matches!(shown.first(), Some(Shown::Granted(_))), "{out}");
-    for (n, one) in shown.iter().enumerate() {
-        left = match *one {
-            Shown::Granted(now) | Shown::Renewed(now) => now,
-            Shown::Left(now) => {
-                assert!(now <= left, "it has grown by itself, at {n}: {shown:?}");
-                now
-            }
-        };
-        assert!(left <= whole, "it is longer than any answer allows, at {n}: {shown:?}");
-    }
-    shown.iter().filter(|shown| matches!(shown, Shown::Renewed(_))).count()
 }
 
 /// One worked, and then the other.

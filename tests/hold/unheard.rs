@@ -4,8 +4,6 @@
 use super::worker::{Held, PATIENCE, appears, hold_for, hold_of};
 use fencegate_tests::{EmulatedGate, Proxy, Said, Server};
 use std::fs;
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -167,10 +165,7 @@ fn in_zookeeper() {
     let server = Server::zookeeper();
     // Its own client takes a second to start. A lock that is free has its folder and its epoch below the one of all locks.
     let nodes = || {
-        let mut line = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
-        line.write_all(b"srvr").unwrap();
-        let mut said = String::new();
-        line.read_to_string(&mut said).unwrap();
+        let said = server.zookeeper_says("srvr");
         said.lines().find_map(|line| line.strip_prefix("Node count: ")?.parse::<u32>().ok()).unwrap()
     };
     let free = nodes() + 3;

@@ -21,6 +21,20 @@ impl Server {
         one
     }
 
+    /// The same, whose elections are so slow that no lease is shorter than 6 s.
+    ///
+    /// # Panics
+    /// As [`Self::etcd`].
+    pub fn etcd_with_long_leases() -> Self {
+        let places = [("127.0.0.1".to_owned(), free_port(), free_port())];
+        let [one] = Self::etcd_cluster_at(&places, |_| {
+            let mut command = kept(None, "etcd");
+            command.args(["--election-timeout", "4000"]);
+            command
+        });
+        one
+    }
+
     /// A cluster of etcd.
     ///
     /// # Panics
@@ -61,7 +75,9 @@ impl Server {
             prepare(n, folder.path(), &members);
             Self::etcd_member(command(n), n, &places[n], &members, folder)
         });
-        cluster.iter().for_each(|server| server.has_a_leader(&mut server.etcdctl(&["endpoint", "health"])));
+        for server in &cluster {
+            server.has_a_leader(&mut server.etcdctl(&["endpoint", "health"]));
+        }
         cluster
     }
 
