@@ -123,10 +123,9 @@ mod tests {
     #[test]
     fn what_was_not_tested_is_listed_and_fails_nothing() {
         let mut ledger = Ledger::default();
-        let said = "---- one stdout ----\nnot tested: no root\ntest result: ok. 2 passed; 0 failed\n";
-        let mut command = Command::new("printf");
-        command.arg(said);
-        assert_eq!(ledger.tests(Step::new("rooms", command)), Some(()));
+        let mut tally = Tally::of_one(true);
+        tally.not_tested.push("one: not tested: no root".to_owned());
+        ledger.enter("rooms", Instant::now(), tally);
         assert_eq!(ledger.not_tested(), ["not tested here: rooms: one: not tested: no root"]);
         assert!(ledger.close().is_ok());
     }

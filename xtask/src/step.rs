@@ -20,6 +20,9 @@ const TAIL: usize = 100;
 /// With what libtest and `node --test` begin to tell of failures.
 const FAILURES: [&str; 2] = ["failures:", "✖ failing tests:"];
 
+/// With what a test begins to say that this machine lacks something for it.
+const NOT_TESTED: [&str; 2] = ["not tested: ", "not tested, "];
+
 const GOOD: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Red.on_default().bold();
 const DIM: Style = Style::new().dimmed();
@@ -210,7 +213,7 @@ impl Tally {
         }
         if let Some(test) = line.strip_prefix("---- ").and_then(|line| line.strip_suffix(" stdout ----")) {
             test.clone_into(&mut self.test);
-        } else if line.starts_with("not tested") {
+        } else if NOT_TESTED.iter().any(|begin| line.starts_with(begin)) {
             self.not_tested.push(format!("{}: {line}", self.test));
         } else if let Some(counts) = line.strip_prefix("test result: ") {
             // "ok. 27 passed; 0 failed; 0 ignored; …"
@@ -449,6 +452,7 @@ mod tests {
             "---- gcs stdout ----",
             "a seed, and nothing that was not tested",
             "not tested, since there is no gcloud",
+            "not tested here: what a ledger says of it",
             "test result: ok. 2 passed; 0 failed; 0 ignored",
         ] {
             tally.count(line);
