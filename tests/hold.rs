@@ -14,6 +14,8 @@ mod dynamodb;
 mod gate;
 #[path = "hold/groups.rs"]
 mod groups;
+#[path = "hold/least.rs"]
+mod least;
 #[path = "hold/library.rs"]
 mod library;
 #[path = "hold/redis.rs"]

@@ -1,4 +1,5 @@
-//! The guard for MongoDB. No server of it can be had here: Node runs the script against a stand-in of the test's own.
+//! The guard for MongoDB. No server of it can be had here, and none of `FerretDB` either (Debian 12 has no `mongodb-server` and no
+//! `ferretdb`): Node runs the script against a stand-in of the test's own.
 
 use super::{Guarded, Write, at_least, greater, highest, printed};
 use fencegate_tests::Said;

@@ -1,62 +1,63 @@
 //! A lease on a cluster of etcd whose members fail, and on one that was taken back to a snapshot.
 
 use super::worker::{
-    Held, PATIENCE, Shown, appears, etcd_url, first, hold, hold_for, hold_of, last, marks, now, on_a_terminal, shown,
+    Held, PATIENCE, appears, etcd_url, first, grows_only_with_answers, hold, hold_for, hold_of, last, marks, now,
+    on_a_terminal,
 };
 use fencegate_tests::{EmulatedGate, Network, Said, Server};
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// What 15 s by the server's clock are at least by ours, in microseconds, shown in milliseconds.
-const WINDOW: u64 = 14_986_000;
+const TTL: u64 = 15_000_000;
 
 /// A lease of 15 s with ten heartbeats: cancellation, 5 s without an answer, leaves room for an election.
-fn hold_long(coordinator: &str, flags: &[&str], script: &str) -> Command {
-    hold_for("15s", coordinator, "a", &[flags, &["--attempts", "10"]].concat(), script)
+fn hold_long(holder: &str, coordinator: &str, flags: &[&str], script: &str) -> Command {
+    hold_for("15s", coordinator, holder, &[flags, &["--attempts", "10"]].concat(), script)
+}
+
+/// The address of all of them.
+fn all_of(cluster: &[Server]) -> String {
+    let members: Vec<_> = cluster.iter().map(|member| format!("{}:{}", member.host, member.port)).collect();
+    format!("etcd://{}", members.join(","))
+}
+
+/// One worked, and then the other.
+fn never_at_once(a_marks: &Path, b_marks: &Path) {
+    let (until, from) = (last(a_marks), first(b_marks));
+    assert!(until <= from, "two at once: until {until} and from {from}");
 }
 
 #[test]
 fn a_lease_outlives_its_leader_and_nobody_else_gets_it_meanwhile() {
     let mut cluster = Server::etcd_cluster::<3>();
-    let ports: Vec<_> = cluster.iter().map(|member| format!("127.0.0.1:{}", member.port)).collect();
-    let url = format!("etcd://{}", ports.join(","));
-    let folder = tempfile::tempdir().unwrap();
-    let up = folder.path().join("up");
-    let script = format!("echo up > {}; sleep 14; echo done", up.display());
-    let a = Held::begin(on_a_terminal(&hold_long(&url, &["--status"], &script)));
-    appears(&up);
+    let (url, folder) = (all_of(&cluster), tempfile::tempdir().unwrap());
+    let [a_marks, b_marks] = ["a", "b"].map(|name| folder.path().join(name));
+    let held = |holder, script: &str| Held::begin(on_a_terminal(&hold_long(holder, &url, &["--status"], script)));
+    let a = held("a", &format!("{} & sleep 14; echo done", marks(&a_marks)));
+    appears(&a_marks);
     let leader = cluster.iter().position(Server::leads).unwrap();
 
-    // First cut off from the others, as a frozen one is; then back, no leader any more; then dead.
+    // First cut off from the others, as a frozen one is; then back, no leader any more; then dead. One waits through it all.
     cluster[leader].signal("STOP");
+    let b = held("b", &format!("{} & sleep 1", marks(&b_marks)));
     sleep(Duration::from_secs(7));
     cluster[leader].signal("CONT");
-    let refused = Held::begin(hold_long(&url, &["--wait", "0s"], "echo no")).end();
+    let refused = Held::begin(hold_long("c", &url, &["--wait", "0s"], "echo no")).end();
     assert_eq!((refused.status, refused.out.as_str()), (121, ""), "{refused:?}");
     let leader = cluster.iter().position(Server::leads).unwrap();
     cluster[leader].kill();
-    let a = a.end();
+    let (a, b) = (a.end(), b.end());
     assert_eq!(a.status, 0, "{a:?}");
     assert!(a.out.contains("done\r\n") && !a.out.contains("cancelled: "), "{a:?}");
     // A new leader gives every lease its whole time again, and a member that answers again answers late. The window knows
-    // nothing of either: it is never longer than at its grant, and between two answers to renewals of ours it only runs down.
-    let (shown, mut left) = (shown(&a.out), u64::MAX);
-    assert!(matches!(shown.first(), Some(Shown::Granted(_))), "{a:?}");
-    assert!(shown.iter().filter(|shown| matches!(shown, Shown::Renewed(_))).count() > 3, "{shown:?}");
-    for (n, one) in shown.iter().enumerate() {
-        left = match *one {
-            Shown::Granted(now) | Shown::Renewed(now) => now,
-            Shown::Left(now) => {
-                assert!(now <= left, "it has grown by itself, at {n}: {shown:?}");
-                now
-            }
-        };
-        assert!(left <= WINDOW, "it is longer than any answer allows, at {n}: {shown:?}");
-    }
-    let b = Held::begin(hold_long(&url, &[], "echo $FENCEGATE_TOKEN")).end();
+    // nothing of either.
+    assert!(grows_only_with_answers(&a.out, TTL) > 3, "{a:?}");
     assert_eq!(b.status, 0, "two of three are enough, and nothing is left held: {b:?}");
+    grows_only_with_answers(&b.out, TTL);
+    never_at_once(&a_marks, &b_marks);
 }
 
 /// The cable to the others, and not the process: what is cut off with it goes on talking to whoever reaches it.
@@ -68,8 +69,7 @@ fn a_leader_cut_off_from_the_others_grants_nothing_and_no_two_are_inside_their_w
     };
     let cluster = Server::etcd_cluster_on::<3>(&network);
     let leader = cluster.iter().position(Server::leads).unwrap();
-    let all: Vec<_> = cluster.iter().map(|member| format!("{}:{}", member.host, member.port)).collect();
-    let (all, alone) = (format!("etcd://{}", all.join(",")), etcd_url(&cluster[leader]));
+    let (all, alone) = (all_of(&cluster), etcd_url(&cluster[leader]));
     let folder = tempfile::tempdir().unwrap();
     let [a_marks, b_marks] = ["a", "b"].map(|name| folder.path().join(name));
 
@@ -98,7 +98,7 @@ fn a_leader_cut_off_from_the_others_grants_nothing_and_no_two_are_inside_their_w
             .map(|line| line.split(',').next().unwrap().parse::<u64>().unwrap())
     };
     assert!(b.status == 0 && granted(&b) > granted(&a), "the majority goes on: {b:?} after {a:?}");
-    assert!(last(&a_marks) < first(&b_marks), "two at once: until {} and from {}", last(&a_marks), first(&b_marks));
+    never_at_once(&a_marks, &b_marks);
 
     network.join(leader);
     let begun = Instant::now();
@@ -127,8 +127,12 @@ fn a_leader_that_was_deposed_while_it_stood_still_renews_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let [a_marks, b_marks] = ["a", "b"].map(|name| folder.path().join(name));
     // One that hears of the old one alone, and that only what kills it before its window's end ends.
-    let a =
-        Held::begin(hold_long(&etcd_url(&cluster[old]), &["--status"], &format!("trap '' TERM; {}", marks(&a_marks))));
+    let a = Held::begin(hold_long(
+        "a",
+        &etcd_url(&cluster[old]),
+        &["--status"],
+        &format!("trap '' TERM; {}", marks(&a_marks)),
+    ));
     appears(&a_marks);
 
     cluster[old].signal("STOP");
@@ -146,8 +150,8 @@ fn a_leader_that_was_deposed_while_it_stood_still_renews_nothing() {
     cluster[old].signal("CONT");
     let (a, b) = (a.end(), b.end());
     assert_eq!((a.status, b.status), (122, 0), "{a:?}, {b:?}");
-    assert!(last(&a_marks) < stopped + WINDOW, "renewed after that: {a:?}");
-    assert!(last(&a_marks) < first(&b_marks), "two at once: until {} and from {}", last(&a_marks), first(&b_marks));
+    assert!(last(&a_marks) < stopped + TTL, "renewed after that: {a:?}");
+    never_at_once(&a_marks, &b_marks);
 }
 
 /// A look is no entry in the cluster's log, and a keep-alive is none either.
@@ -178,25 +182,35 @@ fn neither_who_waits_nor_who_renews_writes_anything() {
     assert!(a.status == 0 && a.err.contains("renewed: "), "{a:?}");
 }
 
-/// One works on while it happens, and his lease is one that the restored server has never heard of.
+/// A cluster of three, and a snapshot of it.
+fn cluster_with_a_snapshot(folder: &Path) -> ([Server; 3], PathBuf) {
+    let (cluster, snapshot) = (Server::etcd_cluster::<3>(), folder.join("snapshot"));
+    let saved = Said::by(&mut cluster[0].etcdctl(&["snapshot", "save", snapshot.to_str().unwrap()]));
+    assert_eq!(saved.status, 0, "{saved:?}");
+    (cluster, snapshot)
+}
+
+fn raise_epoch(cluster: &[Server]) {
+    assert_eq!(Said::by(&mut cluster[0].etcdctl(&["put", "press-7/epoch", "1"])).status, 0);
+}
+
+/// One works on while it happens, and his lease is one that the restored cluster has never heard of.
 #[test]
 fn after_a_restore_the_gate_refuses_the_old_tokens_until_the_operator_raises_the_epoch() {
-    let (server, gate, folder) = (Server::etcd(), EmulatedGate::new(), tempfile::tempdir().unwrap());
-    let snapshot = folder.path().join("snapshot");
-    let saved = Said::by(&mut server.etcdctl(&["snapshot", "save", snapshot.to_str().unwrap()]));
-    assert_eq!(saved.status, 0, "{saved:?}");
+    let (gate, folder) = (EmulatedGate::new(), tempfile::tempdir().unwrap());
+    let (cluster, snapshot) = cluster_with_a_snapshot(folder.path());
     let key = gate.key_file();
     let protect = ["--gate", gate.port.as_str(), "--key-file", key.to_str().unwrap()];
-    let url = etcd_url(&server);
+    let url = all_of(&cluster);
     let work = |holder| Held::begin(hold(&url, holder, &protect, "echo $FENCEGATE_TOKEN")).end();
     let tokens = [(); 4].map(|()| work("a")).map(|said| said.out.trim().parse::<u64>().unwrap());
     assert!(tokens.is_sorted(), "{tokens:?}");
     let up = folder.path().join("up");
     let script = format!("echo $FENCEGATE_TOKEN > {}; while :; do sleep 0.05; done", up.display());
-    let a = Held::begin(hold_long(&url, &protect, &script));
+    let a = Held::begin(hold_long("a", &url, &protect, &script));
     let last: u64 = appears(&up).parse().unwrap();
 
-    let server = server.etcd_restored(&snapshot);
+    let cluster = Server::etcd_restored(cluster, &snapshot);
     let b = work("b");
     assert_eq!((b.status, b.out.as_str()), (121, ""), "{b:?}");
     assert!(b.err.contains("a resource has refused the stamp: channel 0: "), "{b:?}");
@@ -206,39 +220,78 @@ fn after_a_restore_the_gate_refuses_the_old_tokens_until_the_operator_raises_the
 
     // Beside the lock and at the gate; then work goes on.
     gate.done("epoch --channel 0 --set 1");
-    assert_eq!(Said::by(&mut server.etcdctl(&["put", "press-7/epoch", "1"])).status, 0);
+    raise_epoch(&cluster);
     let said = work("b");
     assert_eq!(said.status, 0, "{said:?}");
     assert!(said.out.trim().parse::<u64>().unwrap() < last, "a lower token of a higher epoch");
 }
 
-/// A works on while it happens, and ends before it has heard of it.
+/// Without a fence, what is left is to wait: a window that nobody at the restored cluster knows of is over by then.
 #[test]
-fn after_a_restore_a_release_spares_anothers_key_of_the_same_revision() {
-    let (server, folder) = (Server::etcd(), tempfile::tempdir().unwrap());
-    let snapshot = folder.path().join("snapshot");
-    let saved = Said::by(&mut server.etcdctl(&["snapshot", "save", snapshot.to_str().unwrap()]));
-    assert_eq!(saved.status, 0, "{saved:?}");
-    let url = etcd_url(&server);
+fn a_cluster_that_stays_down_for_a_ttl_before_its_restore_makes_no_two_holders() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut cluster, snapshot) = cluster_with_a_snapshot(folder.path());
+    let url = all_of(&cluster);
+    let [a_marks, b_marks] = ["a", "b"].map(|name| folder.path().join(name));
+    // Only what kills it before its window's end ends it.
+    let script = format!("trap '' TERM; echo token=$FENCEGATE_TOKEN; {}", marks(&a_marks));
+    let a = Held::begin(on_a_terminal(&hold_for("6s", &url, "a", &["--status"], &script)));
+    appears(&a_marks);
+    sleep(Duration::from_secs(3)); // a renewal, as a rule
+    cluster.iter_mut().for_each(Server::kill);
+    let down = now();
+    sleep(Duration::from_secs(6));
+    let cluster = Server::etcd_restored(cluster, &snapshot);
+    let script = format!("echo token=$FENCEGATE_TOKEN; {} & sleep 1", marks(&b_marks));
+    let (b, a) = (Held::begin(hold(&url, "b", &[], &script)).end(), a.end());
+    assert_eq!((a.status, b.status, b.err.as_str()), (122, 0, ""), "{a:?}, {b:?}");
+    assert!(a.out.contains(&b.out.replace('\n', "\r\n")), "the revisions have gone back: {b:?} after {a:?}");
+    grows_only_with_answers(&a.out, 6_000_000);
+    assert!(last(&a_marks) < down + 6_000_000, "no window reaches further than a TTL past the last answer: {a:?}");
+    never_at_once(&a_marks, &b_marks);
+    raise_epoch(&cluster);
+    let c = Held::begin(hold(&url, "c", &[], "echo $FENCEGATE_EPOCH")).end();
+    assert_eq!((c.status, c.out.as_str()), (0, "1\n"), "and work goes on under a higher epoch: {c:?}");
+}
+
+/// **This is what a restore does that is neither waited for nor fenced:** two are inside their windows, with one token. A
+/// works on while it happens, and ends before it has heard of it; its release spares the other's key.
+#[test]
+fn after_a_restore_at_once_two_hold_the_lock_and_a_release_spares_the_others_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let (cluster, snapshot) = cluster_with_a_snapshot(folder.path());
+    let url = all_of(&cluster);
     // A minute, so that no renewal and no look falls into the test.
     let works = |holder: &str| {
-        let [up, go] = ["up", "go"].map(|name| folder.path().join(format!("{holder}-{name}")));
-        let script =
-            format!("echo $FENCEGATE_TOKEN > {}; until [ -e {} ]; do sleep 0.05; done", up.display(), go.display());
-        (Held::begin(hold_for("60s", &url, holder, &["--status"], &script)), appears(&up), go)
+        let [up, go, marked] = ["up", "go", "marks"].map(|name| folder.path().join(format!("{holder}-{name}")));
+        let script = format!(
+            "echo $FENCEGATE_TOKEN > {}; {} & until [ -e {} ]; do sleep 0.05; done",
+            up.display(),
+            marks(&marked),
+            go.display()
+        );
+        let held = Held::begin(hold_for("60s", &url, holder, &["--status"], &script));
+        let token = appears(&up);
+        appears(&marked);
+        (held, token, go, marked)
     };
-    let (a, a_token, a_go) = works("a");
-    let server = server.etcd_restored(&snapshot);
-    let (b, b_token, b_go) = works("b");
+    let (a, a_token, a_go, a_marks) = works("a");
+    let cluster = Server::etcd_restored(cluster, &snapshot);
+    let (b, b_token, b_go, b_marks) = works("b");
     assert_eq!(a_token, b_token, "the restore has taken the revisions back");
+    let begun = Instant::now();
+    while last(&a_marks) <= first(&b_marks) {
+        assert!(begun.elapsed() < PATIENCE, "one at a time after all");
+        sleep(Duration::from_millis(50));
+    }
 
     fs::write(a_go, "").unwrap();
     let a = a.end();
     assert!(a.status == 0 && a.err.ends_with("released\n"), "{a:?}");
-    let kept = Said::by(&mut server.etcdctl(&["get", "--print-value-only", "press-7"])).out;
+    let kept = Said::by(&mut cluster[0].etcdctl(&["get", "--print-value-only", "press-7"])).out;
     assert!(kept.starts_with("b#"), "{kept:?}");
     fs::write(b_go, "").unwrap();
     let b = b.end();
     assert_eq!(b.status, 0, "{b:?}");
-    assert_eq!(Said::by(&mut server.etcdctl(&["get", "--prefix", ""])).out, "", "nothing is left");
+    assert_eq!(Said::by(&mut cluster[0].etcdctl(&["get", "--prefix", ""])).out, "", "nothing is left");
 }

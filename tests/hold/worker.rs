@@ -221,6 +221,25 @@ pub(super) fn shown(out: &str) -> Vec<Shown> {
     out.split(['\r', '\n']).filter_map(one).collect()
 }
 
+/// What is left, as a terminal has shown it, is never more than what a TTL of the server's is at least by our clock; and
+/// between two answers to renewals of ours it only runs down. How many of those there were.
+pub(super) fn grows_only_with_answers(out: &str, ttl: u64) -> usize {
+    // Shown in milliseconds.
+    let (shown, whole, mut left) = (shown(out), ttl * 1_000 / 1_001 + 1_000, u64::MAX);
+    assert!(matches!(shown.first(), Some(Shown::Granted(_))), "{out}");
+    for (n, one) in shown.iter().enumerate() {
+        left = match *one {
+            Shown::Granted(now) | Shown::Renewed(now) => now,
+            Shown::Left(now) => {
+                assert!(now <= left, "it has grown by itself, at {n}: {shown:?}");
+                now
+            }
+        };
+        assert!(left <= whole, "it is longer than any answer allows, at {n}: {shown:?}");
+    }
+    shown.iter().filter(|shown| matches!(shown, Shown::Renewed(_))).count()
+}
+
 fn microseconds(text: &str) -> u64 {
     let (number, unit) = text.split_once(' ').unwrap();
     let (whole, part) = number.split_once('.').unwrap_or((number, ""));

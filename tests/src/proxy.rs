@@ -1,11 +1,11 @@
-//! A line to a server that goes dead behind one request: that arrives, and nothing else does, either way.
+//! A line to a server that goes dead behind one request: that arrives, at once or late, and nothing else does, either way.
 
-use crate::Server;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 
 /// What lets every client through to one server, until it is told otherwise. Dropping it takes no new ones.
 #[derive(Debug)]
@@ -17,8 +17,8 @@ pub struct Proxy {
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// What the request has in it behind which all goes dead.
-    last: Mutex<Option<Vec<u8>>>,
+    /// What the request has in it behind which all goes dead, and whether it comes late itself.
+    last: Mutex<Option<(Vec<u8>, bool)>>,
     dead: AtomicBool,
     turned_away: AtomicUsize,
     lines: Mutex<Vec<Arc<Line>>>,
@@ -32,20 +32,20 @@ struct Line {
 }
 
 impl Proxy {
-    /// Lets everything through to this server, both ways, for the time being.
+    /// Lets everything through to the server at this port of 127.0.0.1, both ways, for the time being.
     ///
     /// # Panics
     /// Where there is no port to listen on.
-    pub fn before(server: &Server) -> Self {
+    pub fn before(server: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let (port, shared) = (listener.local_addr().unwrap().port(), Arc::new(Shared::default()));
-        let (to, theirs) = ((server.host.clone(), server.port), Arc::clone(&shared));
+        let theirs = Arc::clone(&shared);
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
                 if theirs.gone.load(Ordering::SeqCst) {
                     return;
                 }
-                theirs.take(client, (&to.0, to.1));
+                theirs.take(client, server);
             }
         });
         Self { port, shared }
@@ -57,7 +57,20 @@ impl Proxy {
     /// # Panics
     /// Where one of its threads has panicked.
     pub fn die_behind(&self, request: &[u8]) {
-        *self.shared.last.lock().unwrap() = Some(request.to_vec());
+        *self.shared.last.lock().unwrap() = Some((request.to_vec(), false));
+    }
+
+    /// The same, but the request is on its way for as long as all is dead: it arrives with [`Self::deliver`].
+    ///
+    /// # Panics
+    /// Where one of its threads has panicked.
+    pub fn die_before(&self, request: &[u8]) {
+        *self.shared.last.lock().unwrap() = Some((request.to_vec(), true));
+    }
+
+    /// What was kept back arrives, though who sent it may be gone, and who comes from now on gets through.
+    pub fn deliver(&self) {
+        self.shared.dead.store(false, Ordering::SeqCst);
     }
 
     /// Whether that request has come by.
@@ -81,7 +94,7 @@ impl Proxy {
     /// Who comes from now on gets through.
     pub fn mend(&self) {
         self.cut();
-        self.shared.dead.store(false, Ordering::SeqCst);
+        self.deliver();
     }
 }
 
@@ -93,12 +106,12 @@ impl Drop for Proxy {
 }
 
 impl Shared {
-    fn take(self: &Arc<Self>, client: TcpStream, server: (&str, u16)) {
+    fn take(self: &Arc<Self>, client: TcpStream, server: u16) {
         if self.dead.load(Ordering::SeqCst) {
             self.turned_away.fetch_add(1, Ordering::SeqCst);
             return;
         }
-        let Ok(server) = TcpStream::connect(server) else { return };
+        let Ok(server) = TcpStream::connect(("127.0.0.1", server)) else { return };
         client.set_nodelay(true).unwrap();
         server.set_nodelay(true).unwrap();
         let line = Arc::new(Line { client, server });
@@ -118,7 +131,10 @@ impl Shared {
             }
             said.extend_from_slice(&bytes[..length]);
             // Before the server hears of it, and so before it can answer.
-            self.dies_behind(&said);
+            let is_late = self.dies_behind(&said);
+            while is_late && self.dead.load(Ordering::SeqCst) && !self.gone.load(Ordering::SeqCst) {
+                thread::sleep(Duration::from_millis(10));
+            }
             // What is looked for may come in two pieces.
             said.drain(..said.len().saturating_sub(256));
             if (&line.server).write_all(&bytes[..length]).is_err() {
@@ -128,12 +144,14 @@ impl Shared {
         line.cut();
     }
 
-    fn dies_behind(&self, said: &[u8]) {
+    /// Whether it is the request that comes late.
+    fn dies_behind(&self, said: &[u8]) -> bool {
         let mut last = self.last.lock().unwrap();
-        if last.as_ref().is_some_and(|last| said.windows(last.len()).any(|part| part == last)) {
-            *last = None;
+        let found = last.take_if(|(request, _)| said.windows(request.len()).any(|part| part == request));
+        if found.is_some() {
             self.dead.store(true, Ordering::SeqCst);
         }
+        found.is_some_and(|(_, is_late)| is_late)
     }
 
     /// Passes on what the server says.

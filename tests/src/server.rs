@@ -2,11 +2,11 @@
 //! when they are dropped.
 
 mod aws;
+mod etcd;
 mod gcs;
 mod zookeeper;
 
 use crate::Authority;
-use crate::network::Network;
 use std::fs::{self, File};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
@@ -110,138 +110,6 @@ impl Server {
         let tls = ["--tls-cert-file", certificate, "--tls-key-file", key, "--tls-ca-cert-file", ca];
         let port_words = ["--port", "0", "--tls-port", &port.to_string(), "--tls-auth-clients", "no"];
         Self::redis_with(port, &[&port_words[..], &tls, &["--requirepass", "secret"]].concat())
-    }
-
-    /// One member of etcd, a cluster of its own.
-    ///
-    /// # Panics
-    /// Where it does not start, or has no leader.
-    pub fn etcd() -> Self {
-        let [one] = Self::etcd_cluster::<1>();
-        one
-    }
-
-    /// A cluster of etcd.
-    ///
-    /// # Panics
-    /// Where a member does not start, or there is no leader.
-    pub fn etcd_cluster<const N: usize>() -> [Self; N] {
-        let places = [(); N].map(|()| ("127.0.0.1".to_owned(), free_port(), free_port()));
-        Self::etcd_cluster_at(&places, |_| kept(None, "etcd"))
-    }
-
-    /// A cluster of etcd, each member on a machine of its own.
-    ///
-    /// # Panics
-    /// As [`Self::etcd_cluster`].
-    pub fn etcd_cluster_on<const N: usize>(network: &Network) -> [Self; N] {
-        let places = std::array::from_fn(|n| (network.address(n), 2379, 2380));
-        Self::etcd_cluster_at(&places, |n| {
-            let mut command = kept(None, "ip");
-            command.args(["netns", "exec", &network.machine(n), "etcd"]);
-            command
-        })
-    }
-
-    fn etcd_cluster_at<const N: usize>(
-        places: &[(String, u16, u16); N],
-        command: impl Fn(usize) -> Command,
-    ) -> [Self; N] {
-        let member = |(n, (host, _, peer)): (usize, &(String, u16, u16))| format!("m{n}=http://{host}:{peer}");
-        let members: Vec<_> = places.iter().enumerate().map(member).collect();
-        let cluster = std::array::from_fn(|n| {
-            Self::etcd_member(command(n), n, &places[n], &members.join(","), tempfile::tempdir().unwrap())
-        });
-        for server in &cluster {
-            let begun = Instant::now();
-            while !server.etcdctl(&["endpoint", "health"]).output().unwrap().status.success() {
-                assert!(begun.elapsed() < READY, "no leader: {}", server.said());
-                sleep(Duration::from_millis(50));
-            }
-        }
-        cluster
-    }
-
-    fn etcd_member(
-        mut command: Command,
-        n: usize,
-        (host, port, peer): &(String, u16, u16),
-        cluster: &str,
-        folder: tempfile::TempDir,
-    ) -> Self {
-        let (client, peer) = (format!("http://{host}:{port}"), format!("http://{host}:{peer}"));
-        command.args(["--name", &format!("m{n}"), "--data-dir"]).arg(folder.path().join("data"));
-        command.args(["--listen-client-urls", &client, "--advertise-client-urls", &client]);
-        command.args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer]);
-        command.args(["--initial-cluster", cluster, "--unsafe-no-fsync"]);
-        Self::start_at(&mut command, host, *port, folder, None)
-    }
-
-    /// One member of etcd, a cluster of its own, that speaks TLS alone.
-    ///
-    /// # Panics
-    /// Where it does not start.
-    pub fn etcd_in_tls(authority: &Authority) -> Self {
-        let (port, folder) = (free_port(), tempfile::tempdir().unwrap());
-        let (client, peer) = (format!("https://127.0.0.1:{port}"), format!("http://127.0.0.1:{}", free_port()));
-        let mut command = kept(None, "etcd");
-        command.args(["--name", "m0", "--data-dir"]).arg(folder.path().join("data")).arg("--unsafe-no-fsync");
-        command.args(["--listen-client-urls", &client, "--advertise-client-urls", &client]);
-        command.args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer]);
-        command.args(["--initial-cluster", &format!("m0={peer}"), "--cert-file"]).arg(authority.certificate());
-        let server = Self::start(command.arg("--key-file").arg(authority.key()), port, folder, None);
-        let mut health = Command::new("etcdctl");
-        health.env("ETCDCTL_API", "3").env("ETCDCTL_CACERT", authority.ca()).env("ETCDCTL_ENDPOINTS", client);
-        health.args(["endpoint", "health"]);
-        let begun = Instant::now();
-        while !health.output().unwrap().status.success() {
-            assert!(begun.elapsed() < READY, "no leader: {}", server.said());
-            sleep(Duration::from_millis(50));
-        }
-        server
-    }
-
-    /// Takes a cluster of one back to an earlier snapshot of it, revisions and all; it answers where it did before.
-    ///
-    /// # Panics
-    /// Where the snapshot cannot be restored.
-    #[must_use]
-    pub fn etcd_restored(mut self, snapshot: &Path) -> Self {
-        self.kill();
-        let (place, folder) = ((self.host.clone(), self.port, free_port()), tempfile::tempdir().unwrap());
-        let member = format!("m0=http://127.0.0.1:{}", place.2);
-        let mut restore = Command::new("etcdctl");
-        restore.env("ETCDCTL_API", "3").args(["snapshot", "restore"]).arg(snapshot);
-        restore.args(["--name", "m0", "--initial-cluster", &member, "--data-dir"]).arg(folder.path().join("data"));
-        restore.args(["--initial-advertise-peer-urls", &format!("http://127.0.0.1:{}", place.2)]);
-        let made = restore.output().unwrap();
-        assert!(made.status.success(), "{made:?}");
-        let server = Self::etcd_member(kept(None, "etcd"), 0, &place, &member, folder);
-        let begun = Instant::now();
-        while !server.etcdctl(&["endpoint", "health"]).output().unwrap().status.success() {
-            assert!(begun.elapsed() < READY, "no leader: {}", server.said());
-            sleep(Duration::from_millis(50));
-        }
-        server
-    }
-
-    /// Whether this member of etcd leads.
-    ///
-    /// # Panics
-    /// Where it does not say.
-    pub fn leads(&self) -> bool {
-        let said = self.etcdctl(&["endpoint", "status", "--write-out", "json"]).output().unwrap();
-        let said: serde_json::Value = serde_json::from_slice(&said.stdout).unwrap();
-        let status = &said[0]["Status"];
-        status["header"]["member_id"] == status["leader"]
-    }
-
-    /// `etcdctl` for it.
-    pub fn etcdctl(&self, words: &[&str]) -> Command {
-        let mut command = Command::new("etcdctl");
-        command.env("ETCDCTL_API", "3").env("ETCDCTL_ENDPOINTS", format!("http://{}:{}", self.host, self.port));
-        command.args(words).stdin(Stdio::null());
-        command
     }
 
     /// `PostgreSQL`, with the one user `tester` and the one database `postgres`.

@@ -55,7 +55,15 @@ impl Ledger {
         self.rows.push(Row { name: name.to_owned(), took: since.elapsed(), tally });
     }
 
-    /// Prints the table and the closing line; an error if anything failed.
+    /// What passed without a look, since this machine lacks something for it: a line each.
+    fn not_tested(&self) -> Vec<String> {
+        let of_row = |row: &Row| {
+            row.tally.not_tested.iter().map(|what| format!("not tested here: {}: {what}", row.name)).collect::<Vec<_>>()
+        };
+        self.rows.iter().flat_map(of_row).collect()
+    }
+
+    /// Prints the table, the closing line and what was not tested here; an error if anything failed.
     pub fn close(self) -> Result<()> {
         let width = self.rows.iter().map(|row| row.name.chars().count()).max().unwrap_or_default();
         let (mut took, mut passed, mut failed) = (Duration::ZERO, 0, 0);
@@ -82,6 +90,9 @@ impl Ledger {
         }
         anstream::println!("{:width$}  {:>12}", "all", human(took));
         anstream::println!("{passed} passed, {failed} failed");
+        for line in self.not_tested() {
+            anstream::println!("{line}");
+        }
         if failed > 0 {
             let names: Vec<_> = self.rows.iter().filter(|row| row.tally.failed > 0).map(|row| &*row.name).collect();
             bail!("failed: {}; the reasons are above", names.join(", "));
@@ -107,6 +118,16 @@ mod tests {
         assert_eq!(ledger.step(shell("exit 1")), None);
         assert_eq!(ledger.check("seven", || Ok(7)), Some(7));
         assert_eq!(ledger.close().unwrap_err().to_string(), "failed: exit 1; the reasons are above");
+    }
+
+    #[test]
+    fn what_was_not_tested_is_listed_and_fails_nothing() {
+        let mut ledger = Ledger::default();
+        let mut tally = Tally::of_one(true);
+        tally.not_tested.push("one: not tested: no root".to_owned());
+        ledger.enter("rooms", Instant::now(), tally);
+        assert_eq!(ledger.not_tested(), ["not tested here: rooms: one: not tested: no root"]);
+        assert!(ledger.close().is_ok());
     }
 
     #[test]

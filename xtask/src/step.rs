@@ -20,6 +20,9 @@ const TAIL: usize = 100;
 /// With what libtest and `node --test` begin to tell of failures.
 const FAILURES: [&str; 2] = ["failures:", "✖ failing tests:"];
 
+/// With what a test begins to say that this machine lacks something for it.
+const NOT_TESTED: [&str; 2] = ["not tested: ", "not tested, "];
+
 const GOOD: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Red.on_default().bold();
 const DIM: Style = Style::new().dimmed();
@@ -59,7 +62,11 @@ pub struct Tally {
     pub failed: u64,
     /// What the runner told of those, line by line.
     pub reasons: Vec<String>,
+    /// Tests that passed without a look, since this machine lacks something: which, and the line in which they say so.
+    pub not_tested: Vec<String>,
     telling: bool,
+    /// Whose output is being shown.
+    test: String,
 }
 
 /// Which of a program's two outputs a line came from.
@@ -194,7 +201,8 @@ impl Tally {
         Self { passed: passed.into(), failed: (!passed).into(), ..Self::default() }
     }
 
-    /// Adds what `line` reports, if it is a summary of libtest or of `node --test`, and what they tell of failures.
+    /// Adds what `line` reports, if it is a summary of libtest or of `node --test`, what they tell of failures, and what a
+    /// test says that could not be tested (libtest: with `--show-output`).
     fn count(&mut self, line: &str) {
         let whole = anstream::adapter::strip_str(line).to_string();
         let line = whole.trim();
@@ -203,7 +211,11 @@ impl Tally {
         if self.telling && !line.is_empty() && !FAILURES.contains(&line) {
             self.reasons.push(whole.trim_end().to_owned());
         }
-        if let Some(counts) = line.strip_prefix("test result: ") {
+        if let Some(test) = line.strip_prefix("---- ").and_then(|line| line.strip_suffix(" stdout ----")) {
+            test.clone_into(&mut self.test);
+        } else if NOT_TESTED.iter().any(|begin| line.starts_with(begin)) {
+            self.not_tested.push(format!("{}: {line}", self.test));
+        } else if let Some(counts) = line.strip_prefix("test result: ") {
             // "ok. 27 passed; 0 failed; 0 ignored; …"
             for part in counts.split(['.', ';']) {
                 match part.trim().split_once(' ') {
@@ -427,6 +439,28 @@ mod tests {
             told(&["✖ one (3ms)", "ℹ fail 1", "✖ failing tests:", "", "✖ one (3ms)", "  1 !== 2"]),
             ["✖ one (3ms)", "  1 !== 2"]
         );
+    }
+
+    #[test]
+    fn what_says_that_it_was_not_tested_is_kept_with_its_name() {
+        let mut tally = Tally::default();
+        for line in [
+            "test net::cut_off ... ok",
+            "successes:",
+            "---- net::cut_off stdout ----",
+            "not tested: only root makes networks",
+            "---- gcs stdout ----",
+            "a seed, and nothing that was not tested",
+            "not tested, since there is no gcloud",
+            "not tested here: what a ledger says of it",
+            "test result: ok. 2 passed; 0 failed; 0 ignored",
+        ] {
+            tally.count(line);
+        }
+        let not_tested =
+            ["net::cut_off: not tested: only root makes networks", "gcs: not tested, since there is no gcloud"];
+        assert_eq!(tally.not_tested, not_tested);
+        assert_eq!((tally.passed, tally.failed, tally.reasons.len()), (2, 0, 0), "they are no failures");
     }
 
     #[test]

@@ -22,6 +22,7 @@ const SOME_ON_A_BOARD: [(&str, &[&str]); 1] = [(
         "a_primary_that_is_lost",
         "a_server_that_is_frozen",
         "after_a_restore_the_gate_refuses",
+        "in_a_gate",
         "the_doctor_measures_",
         "the_doctor_speaks_",
         "what_is_wrong_at_a_gate",

@@ -19,7 +19,17 @@ impl Server {
     /// # Panics
     /// Where it does not start.
     pub fn zookeeper() -> Self {
-        let server = Self::zookeeper_member(free_port(), None);
+        let server = Self::zookeeper_member(free_port(), None, "");
+        server.is_ready();
+        server
+    }
+
+    /// The same, with sessions of 12 s at the least.
+    ///
+    /// # Panics
+    /// Where it does not start.
+    pub fn zookeeper_with_long_sessions() -> Self {
+        let server = Self::zookeeper_member(free_port(), None, "minSessionTimeout=12000\n");
         server.is_ready();
         server
     }
@@ -36,23 +46,23 @@ impl Server {
         let mut n = 0;
         let servers = ports.map(|(port, ..)| {
             n += 1;
-            Self::zookeeper_member(port, Some((n, &ensemble)))
+            Self::zookeeper_member(port, Some(n), &ensemble)
         });
         servers.iter().for_each(Self::is_ready);
         servers
     }
 
-    fn zookeeper_member(port: u16, ensemble: Option<(usize, &str)>) -> Self {
+    /// With more to its configuration; and its number, where it is one of several.
+    fn zookeeper_member(port: u16, n: Option<usize>, more: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let data = folder.path().join("data");
         fs::create_dir(&data).unwrap();
-        let mut config = format!(
+        let config = format!(
             "tickTime=500\ndataDir={}\nclientPort={port}\nclientPortAddress=127.0.0.1\nadmin.enableServer=false\n\
-             maxSessionTimeout=60000\n",
+             maxSessionTimeout=60000\n4lw.commands.whitelist=srvr,cons\n{more}",
             data.display()
         );
-        if let Some((n, ensemble)) = ensemble {
-            config.push_str(ensemble);
+        if let Some(n) = n {
             fs::write(data.join("myid"), n.to_string()).unwrap();
         }
         fs::write(folder.path().join("zoo.cfg"), config).unwrap();
@@ -76,12 +86,21 @@ impl Server {
     /// # Panics
     /// Where it does not say.
     pub fn follows(&self) -> bool {
-        let mut line = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
-        line.write_all(b"srvr").unwrap();
-        let mut said = String::new();
-        line.read_to_string(&mut said).unwrap();
+        let said = self.zookeeper_says("srvr");
         assert!(said.contains("Mode: "), "{said}");
         said.contains("Mode: follower")
+    }
+
+    /// What it says to a word of four letters: `srvr`, of itself; `cons`, of its sessions.
+    ///
+    /// # Panics
+    /// Where it does not answer.
+    pub fn zookeeper_says(&self, word: &str) -> String {
+        let mut line = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        line.write_all(word.as_bytes()).unwrap();
+        let mut said = String::new();
+        line.read_to_string(&mut said).unwrap();
+        said
     }
 
     /// Its own client for it, for one command.

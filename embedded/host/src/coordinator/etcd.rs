@@ -7,8 +7,9 @@
 //! restore the same revision may be another's.
 //!
 //! **A restore takes back more than the revisions: a lease that was granted after the snapshot is not in it, and its holder may
-//! be inside its window.** So keep the restored cluster down until the longest TTL has passed since the old one answered last,
-//! or have every resource behind a gate or a guard, which the higher epoch then fences.
+//! be inside its window**, beside the next one, whose token may be the same. So keep every member down until the longest TTL
+//! has passed since any of the old ones answered last, and raise the epoch then; or have every resource behind a gate or a
+//! guard, which the higher epoch then fences.
 //!
 //! TTLs are whole seconds. The server may lengthen one (its own least TTL), and a new leader extends every lease; neither
 //! touches a window, which counts from our own requests.
