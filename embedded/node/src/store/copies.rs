@@ -154,6 +154,9 @@ impl<F: NorFlash> Store<F> {
                 if erasing && !*cleared {
                     return false;
                 }
+                if !*cleared {
+                    let _ = self.logs.finish_turn(copy).await;
+                }
             }
             let _ = self.leave_torn_page(copy).await;
         }
@@ -162,6 +165,9 @@ impl<F: NorFlash> Store<F> {
                 Ok(mended) => {
                     self.mended = self.mended.saturating_add(mended);
                     if mended == 0 {
+                        for copy in Copy::BOTH {
+                            let _ = self.leave_torn_page(copy).await;
+                        }
                         let mended = self.mend_both(later).await.is_ok();
                         self.logs.learn().await;
                         return mended;
@@ -267,10 +273,11 @@ impl<F: NorFlash> Store<F> {
     }
 
     /// Leaves a page with half a record in it for the next one: where that record reads as one today, what came after it
-    /// could be hidden behind it tomorrow. Until the page is full it is written to with what the copy has anyway.
+    /// could be hidden behind it tomorrow. Until the page is full it is written to with what the copy has anyway. (Where it is
+    /// the only one that is whole it turns no page for that.)
     async fn leave_torn_page(&mut self, copy: Copy) -> Result<(), StoreError> {
         for _ in 0..F::ERASE_SIZE / 64 {
-            if !self.logs.is_torn(copy).await {
+            if !self.logs.is_torn(copy).await || !self.is_whole(copy.other()).await {
                 return Ok(());
             }
             let from = match self.logs.compare(Key::GATE).await {

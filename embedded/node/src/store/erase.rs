@@ -32,18 +32,36 @@ impl<F: NorFlash> Logs<F> {
             None => self.unused(copy).await?,
         };
         self.mark(marked, FULL).await?; // once more too: the write may have been torn
-        for page in self.range(copy).step_by(F::ERASE_SIZE).filter(|page| *page != marked) {
+        // From the oldest on: of what the other one cannot read any more, the newest can be for as long as may be.
+        let mut page = self.next(copy, marked);
+        while page != marked {
             if again || !self.is_erased(page..page.saturating_add(erase_size::<F>())).await {
                 self.erase_page(page).await?;
             }
+            page = self.next(copy, page);
         }
         self.erase_page(marked).await
+    }
+
+    /// Ends the erase of a page whose records the log has written to the one that is being filled. Without it such a log is not
+    /// to be read: for a copy that cannot be written anew, since the other is gone.
+    pub(super) async fn finish_turn(&mut self, copy: Copy) -> Result<(), StoreError> {
+        for page in self.range(copy).step_by(F::ERASE_SIZE) {
+            let oldest = self.next(copy, page);
+            let erased = self.is_erased(oldest..oldest.saturating_add(erase_size::<F>())).await;
+            if self.is_filling(page).await && !erased && self.marker(oldest).await != Some(true) {
+                *self.places_mut(copy) = None;
+                return self.erase_page(oldest).await;
+            }
+        }
+        Ok(())
     }
 
     /// The page that says of its copy that it is being erased: full, without a record and never begun, as no log leaves it.
     async fn marked(&mut self, copy: Copy) -> Option<u32> {
         for page in self.range(copy).step_by(F::ERASE_SIZE) {
-            if !self.is_open(page).await && self.marker(page).await == Some(false) && self.is_unwritten(page).await {
+            let full = self.marker(last_word::<F>(page)).await == Some(true);
+            if full && self.marker(page).await == Some(false) && self.is_unwritten(page).await {
                 return Some(page);
             }
         }
@@ -66,18 +84,17 @@ impl<F: NorFlash> Logs<F> {
         for page in self.range(copy).step_by(F::ERASE_SIZE) {
             if self.is_unwritten(page).await {
                 empty = Some(page);
-            } else if self.is_filling(page).await {
+                continue;
+            }
+            match (self.marker(page).await, self.marker(last_word::<F>(page)).await) {
+                (Some(true), Some(true)) => {}
                 // Of two the one behind: the other was about to be full.
-                if !self.is_filling(self.next(copy, page)).await {
-                    filling = Some(page);
-                }
-            } else if self.is_closed(page).await {
-                // Of two the one before: the other was being erased.
-                if closed.is_none() || self.is_closed(self.next(copy, page)).await {
-                    closed = Some(page);
-                }
-            } else if self.marker(page).await.is_none() {
-                torn = Some(page);
+                (Some(true), Some(false)) if self.is_filling(self.next(copy, page)).await => {}
+                (Some(true), Some(false)) => filling = Some(page),
+                // Beside it the next may look like it, whose erase was cut off.
+                (Some(true), None) if closed.is_some() && !self.is_closed(page).await => {}
+                (Some(true), None) => closed = Some(page),
+                _ => torn = Some(page),
             }
         }
         let page = match (empty, filling.or(closed).or(torn)) {
@@ -94,9 +111,11 @@ impl<F: NorFlash> Logs<F> {
         Ok(page)
     }
 
-    /// Whether a page is begun, and full though not as a log marks it.
+    /// Whether a page was closed as no log closes it.
     async fn is_closed(&mut self, page: u32) -> bool {
-        self.is_begun(page).await && self.marker(last_word::<F>(page)).await.is_none()
+        let Some(word) = self.buffer.get_mut(..Self::WORD) else { return false };
+        let read = self.flash.read(last_word::<F>(page), word).await;
+        read.is_ok() && word.iter().all(|byte| *byte == CLOSED)
     }
 
     /// Whether there is nothing in a page but for its markers.
@@ -111,12 +130,17 @@ impl<F: NorFlash> Logs<F> {
         if next < range.end { next } else { range.start }
     }
 
-    /// Marks a page as full.
+    /// Marks a page as full. What takes nothing there any more is erased all the same.
     async fn mark(&mut self, page: u32, with: u8) -> Result<(), StoreError> {
         let word = self.buffer.get_mut(..Self::WORD).ok_or(StoreError::Flash)?;
         word.fill(with);
-        self.flash.write(last_word::<F>(page), word).await.map_err(|_| StoreError::Flash)?;
-        if self.is_open(page).await { Err(StoreError::Flash) } else { Ok(()) }
+        let written = self.flash.write(last_word::<F>(page), word).await.is_ok();
+        // Some parts refuse to write once more what is there.
+        let there = match with {
+            FULL => self.marker(last_word::<F>(page)).await == Some(true),
+            _ => self.is_closed(page).await,
+        };
+        if written || there { Ok(()) } else { Err(StoreError::Flash) }
     }
 
     async fn erase_page(&mut self, page: u32) -> Result<(), StoreError> {

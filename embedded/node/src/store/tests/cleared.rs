@@ -132,6 +132,47 @@ fn clearing<F: Part>(tries: usize) {
     assert!(torn > 0);
 }
 
+/// A log that has turned its page but for the erase of the oldest, of which the beginning is gone; and there is no other copy.
+fn a_turn_is_finished<F: Part>() {
+    let mut random = Random(seed());
+    let (steps, _) = a_life::<F>(&mut random);
+    let mut turns = 0;
+    for (step, next) in steps.iter().zip(&steps[1..]).filter(|(step, _)| step.model.before.is_none()) {
+        let turned = (0..step.chip.erases.len()).filter(|page| step.chip.erases[*page] != next.chip.erases[*page]);
+        for page in turned.map(|page| page * F::ERASE_SIZE..(page + 1) * F::ERASE_SIZE) {
+            let mut torn = next.chip.clone();
+            let (half, first) = (torn.bytes.len() / 2, F::WRITE_SIZE.max(F::READ_SIZE));
+            if !torn.bytes[page.clone()].iter().all(|byte| *byte == 0xff) || next.model.before.is_some() {
+                continue; // it was begun since
+            }
+            let body = page.start + first..page.end;
+            torn.bytes[body.clone()].copy_from_slice(&step.chip.bytes[body]);
+            let other = if page.start < half { half..2 * half } else { 0..half };
+            torn.bytes[other].fill(0xff);
+            let (board, _) = boot::<F>(torn);
+            let Boot::Gate(found, memory) = board else { panic!("{:?}: no gate", step.operation) };
+            assert!(found == next.model.provisioning && memory.boots == next.model.boots + 1, "{:?}", step.operation);
+            assert!(memory.latched.says(next.model.latched), "{:?}", step.operation);
+            assert!(
+                memory.marks.iter().zip(&next.model.marks).all(|(found, known)| found == known),
+                "{:?}",
+                step.operation
+            );
+            turns += 1;
+        }
+    }
+    assert!(turns > 0);
+}
+
+#[test]
+fn a_page_turn_that_was_cut_off_is_finished_where_there_is_no_other_copy() {
+    a_turn_is_finished::<Nor<4>>();
+    a_turn_is_finished::<Nor<8>>();
+    a_turn_is_finished::<Nor<16>>();
+    a_turn_is_finished::<Nor<32>>();
+    a_turn_is_finished::<Words<Nor<1>>>();
+}
+
 #[test]
 fn an_erase_that_is_cut_off_uncovers_nothing() {
     let tries = if soak() { 4_000 } else { 150 };
