@@ -261,7 +261,7 @@ fn after_a_restore_at_once_two_hold_the_lock_and_a_release_spares_the_others_key
     let folder = tempfile::tempdir().unwrap();
     let (cluster, snapshot) = cluster_with_a_snapshot(folder.path());
     let url = all_of(&cluster);
-    // A minute, so that no renewal and no look falls into the test.
+    // Five minutes, so that no renewal and no look falls into the test.
     let works = |holder: &str| {
         let [up, go, marked] = ["up", "go", "marks"].map(|name| folder.path().join(format!("{holder}-{name}")));
         let script = format!(
@@ -270,7 +270,7 @@ fn after_a_restore_at_once_two_hold_the_lock_and_a_release_spares_the_others_key
             marks(&marked),
             go.display()
         );
-        let held = Held::begin(hold_for("60s", &url, holder, &["--status"], &script));
+        let held = Held::begin(hold_for("300s", &url, holder, &["--status"], &script));
         let token = appears(&up);
         appears(&marked);
         (held, token, go, marked)
