@@ -143,22 +143,29 @@ impl<F: NorFlash> Store<F> {
         // To clear one takes as long as all its pages take to erase: where it is of no use, no second time either.
         let mut cleared = [false; 2];
         self.logs.forget();
-        for (copy, cleared) in Copy::BOTH.into_iter().zip(&mut cleared) {
+        let mut erasing = [false; 2];
+        for (copy, (cleared, erasing)) in Copy::BOTH.into_iter().zip(cleared.iter_mut().zip(&mut erasing)) {
             if self.logs.is_unsettled(copy).await {
-                let erasing = self.logs.is_being_erased(copy).await;
-                if !erasing {
+                *erasing = self.logs.is_being_erased(copy).await;
+                if !*erasing {
                     // Where it cannot be written anew, what is there is made the best of.
                     let _ = self.mend_from(&[copy], Some(&mut later)).await;
                 }
                 *cleared = self.clear(copy, &mut later).await;
-                if erasing && !*cleared {
-                    return false;
-                }
-                if !*cleared {
+                if !*cleared && !*erasing {
                     let _ = self.logs.finish_turn(copy).await;
                 }
             }
             let _ = self.leave_torn_page(copy).await;
+        }
+        // The other one may be whole only now.
+        for (copy, (cleared, erasing)) in Copy::BOTH.into_iter().zip(cleared.iter_mut().zip(erasing)) {
+            if erasing && !*cleared {
+                *cleared = self.clear(copy, &mut later).await;
+                if !*cleared {
+                    return false;
+                }
+            }
         }
         for _ in 0..PASSES {
             match self.mend_from(&Copy::BOTH, Some(&mut later)).await {
@@ -209,6 +216,7 @@ impl<F: NorFlash> Store<F> {
             Err(_) => false,
         };
         salvaged
+            && !self.logs.is_being_erased(copy.other()).await
             && self.is_whole(copy.other()).await
             && self.mend_from(&[copy], None).await == Ok(0)
             && self.logs.erase(copy).await.is_ok()

@@ -70,12 +70,14 @@ impl<F: NorFlash> Logs<F> {
 
     /// Whether a copy is one whose erase was cut off. Whatever it has may be from long before.
     pub(super) async fn is_being_erased(&mut self, copy: Copy) -> bool {
+        let mut closed = false;
         for page in self.range(copy).step_by(F::ERASE_SIZE) {
-            if self.is_filling(page).await || self.is_unwritten(page).await {
+            if self.is_filling(page).await {
                 return self.marked(copy).await.is_some();
             }
+            closed |= self.is_closed(page).await;
         }
-        true
+        closed || self.marked(copy).await.is_some()
     }
 
     /// A page without records. Where there is none the one with the oldest is made one: behind those are none that are older.
