@@ -143,24 +143,22 @@ impl<F: NorFlash> Store<F> {
         // To clear one takes as long as all its pages take to erase: where it is of no use, no second time either.
         let mut cleared = [false; 2];
         self.logs.forget();
-        let mut erasing = [false; 2];
-        for (copy, (cleared, erasing)) in Copy::BOTH.into_iter().zip(cleared.iter_mut().zip(&mut erasing)) {
+        for (copy, cleared) in Copy::BOTH.into_iter().zip(&mut cleared) {
             if self.logs.is_unsettled(copy).await {
-                *erasing = self.logs.is_being_erased(copy).await;
-                if !*erasing {
+                if !self.logs.is_being_erased(copy).await {
                     // Where it cannot be written anew, what is there is made the best of.
                     let _ = self.mend_from(&[copy], Some(&mut later)).await;
                 }
                 *cleared = self.clear(copy, &mut later).await;
-                if !*cleared && !*erasing {
+                if !*cleared {
                     let _ = self.logs.finish_turn(copy).await;
                 }
             }
             let _ = self.leave_torn_page(copy).await;
         }
         // The other one may be whole only now.
-        for (copy, (cleared, erasing)) in Copy::BOTH.into_iter().zip(cleared.iter_mut().zip(erasing)) {
-            if erasing && !*cleared {
+        for (copy, cleared) in Copy::BOTH.into_iter().zip(&mut cleared) {
+            if self.logs.is_being_erased(copy).await {
                 *cleared = self.clear(copy, &mut later).await;
                 if !*cleared {
                     return false;

@@ -46,6 +46,9 @@ impl<F: NorFlash> Logs<F> {
     /// Ends the erase of a page whose records the log has written to the one that is being filled. Without it such a log is not
     /// to be read: for a copy that cannot be written anew, since the other is gone.
     pub(super) async fn finish_turn(&mut self, copy: Copy) -> Result<(), StoreError> {
+        if self.is_being_erased(copy).await {
+            return Ok(());
+        }
         for page in self.range(copy).step_by(F::ERASE_SIZE) {
             let oldest = self.next(copy, page);
             let erased = self.is_erased(oldest..oldest.saturating_add(erase_size::<F>())).await;
