@@ -70,17 +70,20 @@ impl Monitor {
         u32::from_str_radix(value.unwrap_or_else(|| panic!("{answer:?}")), 16).unwrap()
     }
 
-    /// Waits until the outputs `mask` are low; when they were first seen so, if they were by `give_up`.
+    /// Waits until the outputs `mask` are low; when they were first seen so, if they were once they were looked at later than
+    /// `give_up`. That is put off by the longest for which this machine did not come to look: the board stood still as well.
     pub fn falls(&mut self, mask: u32, give_up: Instant) -> Option<Instant> {
+        let (mut last, mut stalled) = (Instant::now(), Duration::ZERO);
         loop {
-            let outputs = self.outputs();
-            let now = Instant::now();
-            if outputs & mask == 0 {
-                return Some(now);
+            let asked = Instant::now();
+            stalled = stalled.max(asked.saturating_duration_since(last));
+            if self.outputs() & mask == 0 {
+                return Some(Instant::now());
             }
-            if now > give_up {
+            if asked > give_up + stalled {
                 return None;
             }
+            last = asked;
             sleep(LOOK);
         }
     }

@@ -63,17 +63,10 @@ impl Ledger {
         self.rows.iter().flat_map(of_row).collect()
     }
 
-    /// Prints the table, the closing line and what was not tested here; an error if anything failed.
+    /// Prints the table, the closing line, what was not tested here and why tests failed; an error if anything did.
     pub fn close(self) -> Result<()> {
         let width = self.rows.iter().map(|row| row.name.chars().count()).max().unwrap_or_default();
         let (mut took, mut passed, mut failed) = (Duration::ZERO, 0, 0);
-        // Once more, since what was printed when it failed may be thousands of lines above.
-        for Row { name, tally, .. } in self.rows.iter().filter(|row| !row.tally.reasons.is_empty()) {
-            anstream::println!("\n{name}:");
-            for line in &tally.reasons {
-                anstream::println!("  {line}");
-            }
-        }
         anstream::println!();
         for Row { name, took: this, tally } in &self.rows {
             let how = if tally.failed > 0 {
@@ -92,6 +85,14 @@ impl Ledger {
         anstream::println!("{passed} passed, {failed} failed");
         for line in self.not_tested() {
             anstream::println!("{line}");
+        }
+        // Once more and last, since what was printed when it failed may be thousands of lines above, and logs are cut in the
+        // middle.
+        for Row { name, tally, .. } in self.rows.iter().filter(|row| !row.tally.reasons.is_empty()) {
+            anstream::println!("\n{name}:");
+            for line in &tally.reasons {
+                anstream::println!("  {line}");
+            }
         }
         if failed > 0 {
             let names: Vec<_> = self.rows.iter().filter(|row| row.tally.failed > 0).map(|row| &*row.name).collect();
