@@ -405,7 +405,13 @@ impl<K: Clock> Drive<K> {
         self.coordinator.suspect();
         self.report(Report::NoAnswer(error.to_string()));
         match error {
-            CoordinatorError::Unfit(why) if first => self.stop(NotHeld::Unfit(why)),
+            CoordinatorError::Unfit(why) if first => {
+                // It says more than that nothing was heard in time.
+                if let Some(NotHeld::NoAnswer(_)) = self.given_up {
+                    self.given_up = None;
+                }
+                self.stop(NotHeld::Unfit(why));
+            }
             CoordinatorError::Unfit(why) | CoordinatorError::NoAnswer(why) => {
                 self.error = Some(why);
                 self.lose_patience();

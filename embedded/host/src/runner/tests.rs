@@ -37,7 +37,8 @@ enum Does {
     No(u64),
     /// Fails after as many.
     Error(u64),
-    Unfit,
+    /// Says after as many that no other try would do better.
+    Unfit(u64),
     Never,
 }
 use Does::{Error, Never, No, Unfit, Yes};
@@ -70,13 +71,13 @@ impl Script {
         self.note(what);
         let does = script.lock().unwrap().pop_front().unwrap_or(Yes(0));
         match does {
-            Yes(ms) | No(ms) | Error(ms) => sleep(Std::from_millis(ms)).await,
+            Yes(ms) | No(ms) | Error(ms) | Unfit(ms) => sleep(Std::from_millis(ms)).await,
             Never => std::future::pending().await,
-            Unfit => return Err(CoordinatorError::Unfit("wrong password".to_owned())),
         }
         match does {
             Yes(_) => Ok(true),
             No(_) => Ok(false),
+            Unfit(_) => Err(CoordinatorError::Unfit("wrong password".to_owned())),
             _ => Err(CoordinatorError::NoAnswer("the line broke".to_owned())),
         }
     }
@@ -298,9 +299,15 @@ async fn without_the_lease_nothing_begins() {
     let silent = script(&[Never; 64], &[], &[]);
     let outcome = none(runner(&silent).hold(CancellationToken::new(), work).await);
     assert!(matches!(outcome, NotHeld::NoAnswer(_)), "{outcome:?}");
-    let wrong = script(&[Unfit], &[], &[]);
+    let wrong = script(&[Unfit(0)], &[], &[]);
     let outcome = none(runner(&wrong).hold(CancellationToken::new(), work).await);
     assert_eq!((outcome, wrong.times("acquire").len()), (NotHeld::Unfit("wrong password".to_owned()), 1));
+    // A TTL has passed meanwhile, or is passing just then: it says more than that nothing was heard.
+    for ms in [9_000, 9_050] {
+        let late = script(&[&[Unfit(ms)], &[Never; 64][..]].concat(), &[], &[]);
+        let outcome = none(runner(&late).hold(CancellationToken::new(), work).await);
+        assert_eq!(outcome, NotHeld::Unfit("wrong password".to_owned()), "after {ms} ms");
+    }
     // Asked to stop with an acquire under way: what it brings is given back.
     let slow = script(&[Yes(2_000)], &[], &[]);
     let stop = CancellationToken::new();

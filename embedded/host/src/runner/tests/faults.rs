@@ -91,7 +91,7 @@ async fn what_the_service_tells_is_heard_before_the_schedule_would_ask() {
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_fails_changes_nothing_and_is_tried_again() {
     let failing =
-        |script: &Script, last: Does| script.changes.lock().unwrap().extend([Error(1), Unfit, Error(1), last]);
+        |script: &Script, last: Does| script.changes.lock().unwrap().extend([Error(1), Unfit(0), Error(1), last]);
     // Of the lease: renewed on schedule, and lost once the watch has something to say.
     let taken = script(&[], &[], &[]);
     failing(&taken, Yes(5));
@@ -180,7 +180,7 @@ async fn a_lease_is_handed_over_when_the_work_in_hand_is_done() {
 async fn what_is_granted_once_nobody_wants_it_is_given_back() {
     let work = |_: Lease<Paused>| async { panic!("nothing begins") };
     // The first is overdue after 1.45 s, and asked for again; that ends it at once; at 4 s the first is granted.
-    let late = script(&[Yes(4_000), Unfit], &[], &[Yes(300)]);
+    let late = script(&[Yes(4_000), Unfit(0)], &[], &[Yes(300)]);
     let outcome: Result<Held<()>, _> = runner(&late).hold(CancellationToken::new(), work).await;
     assert_eq!(outcome.map(drop).unwrap_err(), NotHeld::Unfit("wrong password".to_owned()));
     assert_eq!(
