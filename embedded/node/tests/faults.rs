@@ -147,6 +147,22 @@ fn a_rearm_for_one_fault_is_not_one_for_the_next() {
     assert_eq!(b.ask(Role::Operator, REARM), None);
 }
 
+/// Whoever has heard of a fault may rearm for it: what was given out once it was there is no older than it, however often the
+/// gate looks at a contact that it has let go of, and that has its time again.
+#[test]
+fn a_challenge_that_came_with_the_news_of_a_fault_is_for_it() {
+    let mut b = Bench::with(|p| p.outputs[0].feedback = Some(Duration::from_millis(50)));
+    assert_eq!(b.ask(holder("a"), drive(0, 1, 60_000, &[1])), None);
+    // That it does not close is seen after a store, and the answer to that brings the challenge.
+    b.storing = Some(60 * MS);
+    let challenge = b.challenge(holder("b"));
+    let raises = b.seal(holder("b"), Some(challenge), raise(2, 1));
+    let with_the_news = b.send(holder("b"), raises).unwrap().challenge;
+    assert_eq!((b.pins()[0], b.status(0).fault), (0, Some(Fault::Feedback)), "its contact did not close");
+    assert_eq!(b.ask_with(Role::Operator, with_the_news, REARM), None);
+    assert_eq!(b.status(0).state, ChannelState::Safe);
+}
+
 /// A person stands before the machine for a while, and not as long as a holder may drive it.
 #[test]
 fn a_rearm_dies_sooner_than_a_command() {

@@ -95,6 +95,10 @@ impl Gate {
                 channel.hold(Fault::Feedback, self.challenger.last());
                 self.log.write(now, u8::try_from(n).ok(), What::Fault { fault: Fault::Feedback });
                 self.settle(now, n);
+                // Let go of, they may have their time again: that began with this fault, and not at the next look.
+                let astray = self.is_astray(n, now);
+                let Some(channel) = self.channels.get_mut(n) else { return };
+                channel.takes_contacts(astray, self.challenger.last());
             }
         }
     }

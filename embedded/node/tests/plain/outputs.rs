@@ -26,7 +26,6 @@ impl Plain {
             self.void = self.last;
         }
         self.inhibited = inhibit;
-        let mut output = 0;
         for (n, terms) in TERMS.iter().enumerate() {
             if inhibit {
                 self.let_go(n, now);
@@ -45,13 +44,7 @@ impl Plain {
                 _ => {}
             }
             self.set(n);
-            let c = &mut self.channels[n];
-            for (line, config) in c.lines.iter_mut().zip(terms.outputs) {
-                let follows = (closed >> output & 1 != 0) == (line.value != 0);
-                line.astray = line.astray.or(Some(now)).filter(|_| config.feedback.is_some() && !follows);
-                output += 1;
-            }
-            let astray = self.is_astray(n);
+            let astray = self.follow(n, closed);
             let c = &mut self.channels[n];
             c.rearming &= !astray;
             if std::mem::replace(&mut c.astray, astray) && !astray {
@@ -61,8 +54,20 @@ impl Plain {
                 self.let_go(n, now);
                 self.hold(n, Fault::Feedback);
                 self.set(n);
+                // What is let go of has its time again.
+                self.channels[n].astray = self.follow(n, closed);
             }
         }
+    }
+
+    /// Looks at the contacts behind a channel's outputs; whether one has gone astray for too long.
+    fn follow(&mut self, n: usize, closed: u16) -> bool {
+        let first: usize = TERMS[..n].iter().map(|terms| terms.outputs.len()).sum();
+        for (i, (line, config)) in self.channels[n].lines.iter_mut().zip(TERMS[n].outputs).enumerate() {
+            let follows = (closed >> (first + i) & 1 != 0) == (line.value != 0);
+            line.astray = line.astray.or(Some(self.now)).filter(|_| config.feedback.is_some() && !follows);
+        }
+        self.is_astray(n)
     }
 
     /// Sets a channel's outputs.
