@@ -4,12 +4,11 @@ use crate::board::Board;
 use crate::ledger::Ledger;
 use crate::step::Step;
 use crate::{firmware, lint, page, setup, workspace};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use std::path::Path;
 use std::process::Command;
-use std::{fs, thread};
 
-/// The tests across rooms that run on whatever board `FENCEGATE_BOARD` names.
+/// The tests across rooms that run on whatever board `FENCEGATE_BOARD` names; without it, that is the MPS2.
 const ON_A_BOARD: [&str; 9] =
     ["authority", "board", "gate", "hang", "hostile", "kill", "misuse", "provisioning", "story"];
 
@@ -29,12 +28,6 @@ const SOME_ON_A_BOARD: [(&str, &[&str]); 1] = [(
         "what_is_wrong_at_a_gate",
     ],
 )];
-
-/// Of the tests across rooms, the one that mostly waits: for TTLs to pass, and for services to start.
-const WAITS: &str = "hold";
-
-/// How many of those run at once for each processor.
-const WAITING: usize = 2;
 
 /// Sets up, checks style, builds everything, tests everything, and prints how long each took.
 pub fn run(root: &Path) -> Result<()> {
@@ -80,28 +73,22 @@ fn test(root: &Path, ledger: &mut Ledger) -> Result<()> {
         ("tests of the other rooms", &host),
         // Those of coordinators that are not there by default.
         ("tests of coordinators", &["--package", "fencegate-host", "--all-features", "--lib", "coordinator"]),
+        ("tests across rooms", &["--package", "fencegate-tests", "--", "--show-output"]),
     ] {
         let mut cargo = workspace::cargo(root);
         cargo.args(["test", "--no-fail-fast"]).args(arguments);
         ledger.tests(Step::new(name, cargo));
     }
-    let mut across = |what: &str, tests: &[&str], names: &[&str], board: Board, threads: usize| {
+    // What runs on an emulated board, once more on the other one.
+    let all = (String::new(), ON_A_BOARD.iter().flat_map(|test| ["--test", test]).collect(), [].as_slice());
+    let some = SOME_ON_A_BOARD.iter().map(|(test, names)| (format!(", {test}"), vec!["--test", *test], *names));
+    for (what, tests, names) in std::iter::once(all).chain(some) {
         let mut cargo = workspace::cargo(root);
-        cargo.args(["test", "--no-fail-fast", "--package", "fencegate-tests"]);
-        cargo.args(tests.iter().flat_map(|test| ["--test", test]));
-        cargo.args(["--", "--show-output", &format!("--test-threads={threads}")]).args(names);
-        cargo.env("FENCEGATE_BOARD", board.name());
-        ledger.tests(Step::new(format!("tests across rooms{what}"), cargo));
-    };
-    let (threads, all) = (thread::available_parallelism().map_or(1, usize::from), across_rooms(root)?);
-    let work: Vec<_> = all.iter().map(String::as_str).filter(|name| *name != WAITS).collect();
-    across("", &work, &[], Board::Mps2, threads);
-    across(&format!(" ({WAITS})"), &[WAITS], &[], Board::Mps2, WAITING * threads);
-    // What runs on an emulated board, once more on the other one. One after the other: an emulated Pico at work takes most of a
-    // processor, and its host has the other. Those that mostly wait leave it in peace.
-    across(" (rp2040)", &ON_A_BOARD, &[], Board::Rp2040, 1);
-    for (test, names) in SOME_ON_A_BOARD {
-        across(&format!(" (rp2040, {test})"), &[test], names, Board::Rp2040, threads);
+        cargo.args(["test", "--no-fail-fast", "--package", "fencegate-tests"]).args(tests);
+        // One after the other: an emulated Pico at work takes most of a processor, and its host has the other.
+        cargo.args(["--", "--show-output", "--test-threads=1"]).args(names);
+        cargo.env("FENCEGATE_BOARD", Board::Rp2040.name());
+        ledger.tests(Step::new(format!("tests across rooms (rp2040{what})"), cargo));
     }
     let mut npm = Command::new("npm");
     npm.arg("test").current_dir(root.join("embedded/firmware/rp2040/emulator"));
@@ -112,31 +99,25 @@ fn test(root: &Path, ledger: &mut Ledger) -> Result<()> {
     Ok(())
 }
 
-/// The names of the tests across rooms.
-fn across_rooms(root: &Path) -> Result<Vec<String>> {
-    let files = fs::read_dir(root.join("tests")).context("reading tests/")?;
-    let files = files.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
-    let sources = files.iter().filter(|path| path.extension().is_some_and(|extension| extension == "rs"));
-    let mut names: Vec<_> = sources.filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned())).collect();
-    names.sort();
-    Ok(names)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::path::PathBuf;
 
-    /// The tests across rooms, each with its files.
+    /// A test across rooms: its name, and its files.
     fn tests_across_rooms() -> Vec<(String, Vec<PathBuf>)> {
-        let with_modules = |name: String| {
-            let root = workspace::root().join("tests").join(&name);
-            let modules = fs::read_dir(&root).into_iter().flatten().map(|entry| entry.unwrap().path());
-            let files = modules.filter(|path| path.extension() == Some("rs".as_ref()));
-            let files = std::iter::once(root.with_extension("rs")).chain(files).collect();
-            (name, files)
+        let sources = |folder: &Path| -> Vec<PathBuf> {
+            let Ok(folder) = fs::read_dir(folder) else { return Vec::new() };
+            folder.map(|entry| entry.unwrap().path()).filter(|path| path.extension() == Some("rs".as_ref())).collect()
         };
-        across_rooms(workspace::root()).unwrap().into_iter().map(with_modules).collect()
+        let tests = sources(&workspace::root().join("tests"));
+        let with_modules = |root: PathBuf| {
+            let name = root.file_stem().unwrap().to_str().unwrap().to_owned();
+            let modules = sources(&root.with_extension(""));
+            (name, [vec![root], modules].concat())
+        };
+        tests.into_iter().map(with_modules).collect()
     }
 
     /// Whether it starts a board, and leaves it to `FENCEGATE_BOARD` which. `of`, `on_usb` and `fast` say which themselves.
@@ -158,7 +139,7 @@ mod tests {
     #[test]
     fn what_takes_a_board_runs_on_each_board() {
         let across = tests_across_rooms();
-        for test in ON_A_BOARD.iter().chain(SOME_ON_A_BOARD.iter().map(|(test, _)| test)).chain([&WAITS]) {
+        for test in ON_A_BOARD.iter().chain(SOME_ON_A_BOARD.iter().map(|(test, _)| test)) {
             assert!(across.iter().any(|(name, _)| name == test), "there is no tests/{test}.rs");
         }
         let mut meant = Vec::new();
