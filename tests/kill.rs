@@ -41,7 +41,7 @@ fn what_was_acknowledged_outlives_every_kill_and_nothing_stale_is_done_after_any
     let mut progress = Progress { asked: 0, acknowledged: 0 };
     // A raise takes a host far longer where the line has its real speed and the emulator is slower than the board.
     let (kills, slower, least) = match board() {
-        Board::Mps2 => (20, 1, 10),
+        Board::Mps2 => (20, 1, 3),
         Board::Rp2040 => (5, 5, 2),
     };
     let kills = if is_soak() { 200 } else { kills };

@@ -70,8 +70,9 @@ impl Monitor {
         u32::from_str_radix(value.unwrap_or_else(|| panic!("{answer:?}")), 16).unwrap()
     }
 
-    /// Waits until the outputs `mask` are low; when they were first seen so, if they were once they were looked at later than
-    /// `give_up`. That is put off by the longest for which this machine did not come to look: the board stood still as well.
+    /// Waits until the outputs `mask` are low: when they were first seen so, or nothing where a look that began after `give_up`
+    /// still finds them high. That is put off by the longest time between two looks: this machine stood still for so long, and
+    /// the board with it.
     pub fn falls(&mut self, mask: u32, give_up: Instant) -> Option<Instant> {
         let (mut last, mut stalled) = (Instant::now(), Duration::ZERO);
         loop {

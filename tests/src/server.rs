@@ -11,7 +11,8 @@ use std::fs::{self, File};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{self, Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -33,10 +34,17 @@ pub struct Server {
     user: Option<&'static str>,
 }
 
-/// A port that nobody listens on. Somebody else may take it before the server does; then the server says so and the test
-/// fails, which has to be rarer than all that waiting for a fixed one would cost.
+/// A port that nobody listens on, and that nobody else here gets. It is none of those that the system gives to whoever asks for
+/// any (Linux: from 32,768 on), so that no connection takes it before the server does.
 fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let next = process::id().wrapping_mul(97).wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
+        let port = u16::try_from(10_000 + next % 20_000).unwrap();
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 /// A command that dies with the thread that starts it, even where that is killed, and runs as `user`.

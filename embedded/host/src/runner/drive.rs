@@ -407,9 +407,7 @@ impl<K: Clock> Drive<K> {
         match error {
             CoordinatorError::Unfit(why) if first => {
                 // It says more than that nothing was heard in time.
-                if let Some(NotHeld::NoAnswer(_)) = self.given_up {
-                    self.given_up = None;
-                }
+                self.given_up.take_if(|why| matches!(why, NotHeld::NoAnswer(_)));
                 self.stop(NotHeld::Unfit(why));
             }
             CoordinatorError::Unfit(why) | CoordinatorError::NoAnswer(why) => {
